@@ -1,0 +1,3 @@
+"""specnb: measure, derive, solve and run speculative decoding on your own machine."""
+
+__version__ = "0.1.0"

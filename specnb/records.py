@@ -1,0 +1,358 @@
+"""What was measured: frozen records that hold counts and samples.
+
+Every rate is a named property with one meaning. Times are seconds inside records of runs
+(``*_s``) and milliseconds in cost curves (``ms``), because a pass is milliseconds long.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from statistics import median
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one draft may be.
+
+    k:      the most tokens a draft may have.
+    n_min:  a draft shorter than this is cleared (and then counts as nothing drafted).
+    p_min:  a drafter with confidences stops *before* the first token whose confidence is below this.
+    room:   tokens that may still be drafted before the budget or the context is full; None: no such limit.
+    """
+
+    k: int
+    n_min: int = 0
+    p_min: float = 0.0
+    room: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.k < 0:
+            raise ValueError(f"k is the most tokens a draft may have; it cannot be {self.k}.")
+        if self.n_min < 0:
+            raise ValueError(f"n_min is the shortest draft worth verifying; it cannot be {self.n_min}.")
+        if not 0.0 <= self.p_min <= 1.0:
+            raise ValueError(f"p_min is a probability between 0 and 1; it cannot be {self.p_min}.")
+
+    @property
+    def longest(self) -> int:
+        """The most tokens that may really be drafted: k, or less when the room is smaller."""
+        return self.k if self.room is None else max(0, min(self.k, self.room))
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What a drafter sees: every token so far. The last one is pending (chosen, not yet fed to the target)."""
+
+    tokens: tuple[int, ...] | list[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """Tokens proposed for one cycle; empty is legal.
+
+    confidences: for each token, the drafter's probability for it among its ten best; None when
+    the drafter has no such number (n-gram look-up).
+    """
+
+    tokens: tuple[int, ...] = ()
+    confidences: tuple[float, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Cycle:
+    """One target pass: a draft, its verification, and the tokens that came out.
+
+    context_length: tokens in the target's cache before the pass.
+    drafted:        the tokens proposed (realised draft length is ``len(drafted)``).
+    tested:         how many of them verification looked at, up to and including the first refusal.
+    emitted:        the kept tokens and then the target's own one (absent when a kept token ended the text).
+    kept:           how many drafted tokens were accepted.
+    *_s:            seconds; ``other_s`` is everything that is neither draft, pass nor sampling.
+    """
+
+    drafter: str
+    context_length: int
+    drafted: tuple[int, ...]
+    tested: int
+    kept: int
+    emitted: tuple[int, ...]
+    confidences: tuple[float, ...] | None = None
+    draft_s: float = 0.0
+    verify_s: float = 0.0
+    sampling_s: float = 0.0
+    other_s: float = 0.0
+
+    @property
+    def n_rows(self) -> int:
+        """N of this cycle's T(N): the pending token's row and one per drafted token."""
+        return 1 + len(self.drafted)
+
+    @property
+    def refused(self) -> tuple[int, ...]:
+        """Drafted tokens that were not kept, tested or not."""
+        return self.drafted[self.kept :]
+
+    @property
+    def seconds(self) -> float:
+        return self.draft_s + self.verify_s + self.sampling_s + self.other_s
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """How the target chooses a token. ``temperature`` 0 is greedy and ignores the rest.
+
+    Filters follow llama.cpp's chain order: top-k, top-p, min-p, temperature, draw with ``seed``.
+    ``top_k`` 0, ``top_p`` 1 and ``min_p`` 0 each mean "filter off".
+    """
+
+    temperature: float = 0.0
+    top_k: int = 40
+    top_p: float = 0.95
+    min_p: float = 0.05
+    seed: int = 1
+
+    def __post_init__(self) -> None:
+        if self.temperature < 0:
+            raise ValueError(f"temperature must be 0 (greedy) or more; got {self.temperature}.")
+        if self.top_k < 0:
+            raise ValueError(f"top_k must be 0 (off) or more; got {self.top_k}.")
+        for name in ("top_p", "min_p"):
+            if not 0.0 <= getattr(self, name) <= 1.0:
+                raise ValueError(f"{name} is a probability between 0 and 1; got {getattr(self, name)}.")
+
+    @property
+    def greedy(self) -> bool:
+        return self.temperature == 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class ModelInfo:
+    """What a model file is, as far as cost depends on it.
+
+    name: what people call it; no path. format: weight format, e.g. "Q4_0". weight_bytes: size of
+    all tensors. n_vocab, n_embd, n_layer: shape.
+    """
+
+    name: str
+    architecture: str
+    format: str
+    n_parameters: int
+    weight_bytes: int
+    n_layer: int
+    n_embd: int
+    n_vocab: int
+    n_ctx_train: int
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """Where something was measured. Never a host name or a path.
+
+    source: for measurements that are not ours, who published them.
+    """
+
+    name: str
+    cores: int | None = None
+    memory_gib: float | None = None
+    os: str | None = None
+    backend: str | None = None
+    build: str | None = None
+    source: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One generation: the same record for plain decoding (drafter "none") and speculation."""
+
+    prompt_tokens: tuple[int, ...]
+    cycles: tuple[Cycle, ...]
+    drafter: str
+    k: int
+    n_min: int
+    p_min: float
+    sampling: Sampling
+    prefill_s: float
+    target: str = ""
+    prompt_kind: str = ""
+    text: str = ""
+    finish: str = ""
+    in_llama_s: float = 0.0
+
+    @property
+    def tokens(self) -> tuple[int, ...]:
+        return tuple(token for cycle in self.cycles for token in cycle.emitted)
+
+    @property
+    def emitted(self) -> int:
+        return sum(len(cycle.emitted) for cycle in self.cycles)
+
+    @property
+    def drafted(self) -> int:
+        return sum(len(cycle.drafted) for cycle in self.cycles)
+
+    @property
+    def tested(self) -> int:
+        return sum(cycle.tested for cycle in self.cycles)
+
+    @property
+    def kept(self) -> int:
+        return sum(cycle.kept for cycle in self.cycles)
+
+    @property
+    def target_passes(self) -> int:
+        """Target passes after the prompt, those without a draft counted."""
+        return len(self.cycles)
+
+    @property
+    def draft_lengths(self) -> tuple[int, ...]:
+        """Realised draft length of every cycle, zeros included."""
+        return tuple(len(cycle.drafted) for cycle in self.cycles)
+
+    @property
+    def decode_s(self) -> float:
+        """Seconds of generation after the prompt was processed."""
+        return sum(cycle.seconds for cycle in self.cycles)
+
+    @property
+    def tokens_per_second(self) -> float | None:
+        """Emitted tokens per second of generation (prompt processing excluded)."""
+        return self.emitted / self.decode_s if self.decode_s > 0 else None
+
+    @property
+    def tokens_per_cycle(self) -> float | None:
+        """Emitted / target passes, plain passes counted; between 1 and k+1."""
+        return self.emitted / self.target_passes if self.cycles else None
+
+    @property
+    def acceptance_rate(self) -> float | None:
+        """Kept / drafted, the figure llama.cpp prints. None when nothing was drafted."""
+        return self.kept / self.drafted if self.drafted else None
+
+    @property
+    def alpha_tested(self) -> float | None:
+        """Live alpha by counting: kept / tested. None when nothing was tested."""
+        return self.kept / self.tested if self.tested else None
+
+    @property
+    def mean_draft_length(self) -> float | None:
+        """Realised k: drafted tokens per target pass, empty drafts counted."""
+        return self.drafted / self.target_passes if self.cycles else None
+
+    def kept_by_position(self) -> tuple[tuple[int, int], ...]:
+        """For draft position 1, 2, ...: (times kept, times tested). Conditional on being reached."""
+        longest = max(self.draft_lengths, default=0)
+        return tuple(
+            (sum(c.kept > i for c in self.cycles), sum(c.tested > i for c in self.cycles)) for i in range(longest)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class CostCurve:
+    """T(N): wall time of one target pass over N tokens at a stated context length.
+
+    samples: (N, ms) in the order they were measured, so that drift can be seen. Nothing between
+    measured N is ever filled in: a kernel's dips and cliffs are real.
+    contended: some samples were taken while another process held a core (see ``measure``).
+    recorded: for published curves, when and where; empty for a curve measured here and now.
+    """
+
+    label: str
+    samples: tuple[tuple[int, float], ...]
+    context_length: int
+    threads: int | None
+    machine: Machine
+    model: ModelInfo | None = None
+    seconds: float = 0.0
+    drift: float = 0.0
+    contended: bool = False
+    recorded: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.samples:
+            raise ValueError(f"The cost curve {self.label!r} holds no samples.")
+        for n, ms in self.samples:
+            if n < 1 or not 0.0 < ms < float("inf"):
+                raise ValueError(f"The cost curve {self.label!r} holds an impossible sample: N={n}, {ms} ms.")
+
+    @property
+    def ns(self) -> tuple[int, ...]:
+        return tuple(sorted({n for n, _ in self.samples}))
+
+    def samples_ms(self, n: int) -> tuple[float, ...]:
+        """Every sample at N, in the order measured. A missing N raises KeyError."""
+        found = tuple(ms for m, ms in self.samples if m == n)
+        if not found:
+            raise KeyError(f"N={n} was not measured in {self.label!r}; measured: {', '.join(map(str, self.ns))}.")
+        return found
+
+    @property
+    def median_ms(self) -> dict[int, float]:
+        """N -> median ms, ascending in N: the mapping that ``theory`` takes as ``verify_ms``."""
+        grouped: dict[int, list[float]] = {}
+        for n, ms in self.samples:
+            grouped.setdefault(n, []).append(ms)
+        return {n: median(grouped[n]) for n in sorted(grouped)}
+
+
+@dataclass(frozen=True, slots=True)
+class DraftCost:
+    """Time of one drafted token, measured apart from any run it may predict.
+
+    samples_ms: milliseconds per drafted token, one per proposal.
+    """
+
+    label: str
+    samples_ms: tuple[float, ...]
+    k: int
+    context_length: int
+
+    @property
+    def ms_per_token(self) -> float:
+        return median(self.samples_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedRun:
+    """One row of somebody else's table. ``tokens_per_cycle`` and the costs where they published them."""
+
+    k: int
+    tokens_per_second: float
+    acceptance_rate: float
+    speedup: float
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedLedgerRow:
+    """A published prediction beside its measurement. Times in ms, speeds in tokens/s."""
+
+    k: int
+    tokens_per_cycle: float
+    draft_ms: float
+    verify_ms: float
+    predicted: float
+    measured: float
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedStudy:
+    """The M5 Pro article as records: its staircase, runs, ledger and the costs they rest on."""
+
+    title: str
+    machine: Machine
+    curve: CostCurve
+    runs: tuple[PublishedRun, ...]
+    ledger: tuple[PublishedLedgerRow, ...]
+    draft_ms: float
+    target_ms: float
+    plain_tokens_per_second: float
+    facts: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def plain_ms(self) -> float:
+        """Milliseconds per token of the plain baseline: neither T(1) nor ``target_ms``."""
+        return 1000.0 / self.plain_tokens_per_second
+
+    @property
+    def gamma(self) -> float:
+        return self.draft_ms / self.target_ms
