@@ -1,0 +1,87 @@
+"""Two-Model drafting: a second model continues the text greedily (llama.cpp's draft-simple).
+
+Mirrors common/speculative.cpp with one deliberate difference: llama.cpp feeds every verified
+batch to the draft model a second time, while here the draft's cache keeps what it evaluated and
+is brought in step by longest common prefix, so a cycle costs k draft passes and no more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, Protocol
+
+import numpy as np
+
+from ..records import Context, Cycle, Draft, Limits
+
+CONFIDENCE_CANDIDATES = 10
+"""llama.cpp's confidence is a softmax over the ten best logits, so it is larger than over the vocabulary."""
+
+
+class DraftSession(Protocol):
+    """What this drafter needs of a session."""
+
+    n_ctx: int
+
+    @property
+    def tokens(self) -> Sequence[int]: ...
+    def extend(self, tokens: Sequence[int], *, rows: Literal["all", "last", "none"] = "all") -> None: ...
+    def rewind(self, n_keep: int) -> None: ...
+    def logits(self, row: int) -> np.ndarray: ...
+
+
+class DraftModel:
+    """Drafts greedily with its own session; stops early when unsure (``limits.p_min``)."""
+
+    name = "draft_model"
+
+    def __init__(self, session: DraftSession) -> None:
+        self.session = session
+
+    def begin(self, prompt: Sequence[int]) -> None:
+        self.session.rewind(0)
+        if len(prompt) > 1:
+            self.session.extend(prompt[:-1], rows="none")
+
+    def propose(self, context: Context, limits: Limits) -> Draft:
+        """Up to ``limits.longest`` tokens with confidences; empty when the draft's context is full."""
+        # The last drafted token is never fed, so k tokens need k - 1 places after the context.
+        longest = min(limits.longest, self.session.n_ctx - len(context.tokens) + 1)
+        if longest <= 0:
+            return Draft()
+        # The pending token is fed again even when it happens to be there: its logits are needed.
+        keep = min(common_prefix_length(self.session.tokens, context.tokens), len(context.tokens) - 1)
+        self.session.rewind(keep)
+        feed = context.tokens[keep:]
+        tokens: list[int] = []
+        confidences: list[float] = []
+        while len(tokens) < longest:
+            self.session.extend(feed, rows="last")
+            token, confidence = best_with_confidence(self.session.logits(-1))
+            if confidence < limits.p_min:
+                break
+            tokens.append(token)
+            confidences.append(confidence)
+            feed = [token]
+        return Draft(tuple(tokens), tuple(confidences))
+
+    def observe(self, cycle: Cycle, *, mine: bool) -> None:
+        pass
+
+
+def common_prefix_length(a: Sequence[int], b: Sequence[int]) -> int:
+    """How many leading tokens two sequences share."""
+    shortest = min(len(a), len(b))
+    return next((i for i in range(shortest) if a[i] != b[i]), shortest)
+
+
+def best_with_confidence(logits: np.ndarray) -> tuple[int, float]:
+    """(the token with the highest logit, its probability among the ten best).
+
+    logits: shape (n_vocab,). Source: llama.cpp's draft sampler, top_k(10) then a softmax at
+    temperature 1 (common/speculative.cpp; src/llama-sampler.cpp).
+    """
+    best = int(logits.argmax())
+    candidates = min(CONFIDENCE_CANDIDATES, logits.size)
+    top = np.partition(logits, logits.size - candidates)[-candidates:]
+    return best, float(1.0 / np.exp(top - logits[best]).sum())

