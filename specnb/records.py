@@ -258,13 +258,13 @@ class CostCurve:
     """
 
     label: str
-    samples: tuple[tuple[int, float], ...]
+    samples: tuple[tuple[int, float], ...] = field(metadata={"names": ("n", "ms")})
     context_length: int
     threads: int | None
     machine: Machine
     model: ModelInfo | None = None
     seconds: float = 0.0
-    drift: float = 0.0
+    drift: float = field(default=0.0, metadata={"signed": True})
     contended: bool = False
     recorded: str = ""
 
@@ -314,12 +314,13 @@ class DraftCost:
 
 @dataclass(frozen=True, slots=True)
 class PublishedRun:
-    """One row of somebody else's table. ``tokens_per_cycle`` and the costs where they published them."""
+    """One row of somebody else's table of runs. repeats: tokens/s of later runs at the same k."""
 
     k: int
     tokens_per_second: float
     acceptance_rate: float
     speedup: float
+    repeats: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -335,17 +336,66 @@ class PublishedLedgerRow:
 
 
 @dataclass(frozen=True, slots=True)
+class PublishedCliff:
+    """The same step in another model: ms of a pass over 8 and over 9 tokens."""
+
+    model: str
+    ms_8: float
+    ms_9: float
+
+    @property
+    def ratio(self) -> float:
+        return self.ms_9 / self.ms_8
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedKernel:
+    """Which matrix kernel serves first_n <= N <= last_n (None: no upper end)."""
+
+    first_n: int
+    kernel: str
+    last_n: int | None = None
+    ms_per_extra_token: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedBandwidth:
+    """Weights read once per token: what plain decoding takes from the memory bus."""
+
+    model: str
+    n_layer: int
+    weights_mib: float
+    ms_per_token: float
+
+    @property
+    def gb_per_s(self) -> float:
+        """Gigabytes (10^9) per second."""
+        return self.weights_mib * 2**20 / 1e6 / self.ms_per_token
+
+
+@dataclass(frozen=True, slots=True)
 class PublishedStudy:
-    """The M5 Pro article as records: its staircase, runs, ledger and the costs they rest on."""
+    """The M5 Pro article as records: its staircase, runs, ledger and the costs they rest on.
+
+    curve: the table; rerun: the later pass over the same staircase, as far as it is published;
+    unlisted: passes that the ledger uses and the table lacks. facts: single figures, by name.
+    """
 
     title: str
+    provenance: str
     machine: Machine
     curve: CostCurve
+    rerun: CostCurve
+    unlisted: CostCurve
     runs: tuple[PublishedRun, ...]
     ledger: tuple[PublishedLedgerRow, ...]
+    cliffs: tuple[PublishedCliff, ...]
+    kernels: tuple[PublishedKernel, ...]
+    bandwidth: tuple[PublishedBandwidth, ...]
     draft_ms: float
     target_ms: float
     plain_tokens_per_second: float
+    plain_repeats: tuple[float, ...]
     facts: Mapping[str, object] = field(default_factory=dict)
 
     @property
@@ -356,3 +406,81 @@ class PublishedStudy:
     @property
     def gamma(self) -> float:
         return self.draft_ms / self.target_ms
+
+    @property
+    def verify_ms(self) -> dict[int, float]:
+        """N -> ms with every N the ledger needs: the table and what it lacks."""
+        return {**self.curve.median_ms, **self.unlisted.median_ms}
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedCounts:
+    """Counts somebody printed. Emitted = cycles + kept + plain passes (+ the first token), where stated.
+
+    source: where, as repository#number. cycles: passes with a draft. kept_by_position: share kept at
+    draft position 1, 2, ... of all cycles. speeds in tokens/s. draft_ms: per drafted token.
+    """
+
+    label: str
+    source: str
+    drafted: int
+    kept: int
+    k: int | None = None
+    cycles: int | None = None
+    emitted: int | None = None
+    plain_passes: int | None = None
+    kept_by_position: tuple[float, ...] = ()
+    tokens_per_second: float | None = None
+    plain_tokens_per_second: float | None = None
+    draft_ms: float | None = None
+
+    @property
+    def acceptance_rate(self) -> float | None:
+        """Kept / drafted. None when nothing was drafted."""
+        return self.kept / self.drafted if self.drafted else None
+
+    @property
+    def tokens_per_cycle(self) -> float | None:
+        """1 + kept per pass with a draft. None where cycles are not stated."""
+        return 1 + self.kept / self.cycles if self.cycles else None
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedPoint:
+    """One setting of a sweep. None: not stated."""
+
+    tokens_per_second: float
+    k: int | None = None
+    p_min: float | None = None
+    acceptance_rate: float | None = None
+    drafted: int | None = None
+    kept: int | None = None
+    emitted: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedSweep:
+    """Speed against one setting. varied: "k" or "p_min"."""
+
+    label: str
+    source: str
+    varied: str
+    points: tuple[PublishedPoint, ...]
+    plain_tokens_per_second: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FieldReports:
+    """What users of several engines published: curves, counts and sweeps, each with its source.
+
+    curves: measured by others; a context length they do not state is 0, as for llama-bench.
+    counts: rows with the number of cycles. summaries: rows of llama.cpp's example program, which
+    prints drafted and kept but not the cycles.
+    """
+
+    title: str
+    provenance: str
+    curves: tuple[CostCurve, ...]
+    counts: tuple[PublishedCounts, ...]
+    summaries: tuple[PublishedCounts, ...]
+    sweeps: tuple[PublishedSweep, ...]
