@@ -378,7 +378,8 @@ class PublishedStudy:
     """The M5 Pro article as records: its staircase, runs, ledger and the costs they rest on.
 
     curve: the table; rerun: the later pass over the same staircase, as far as it is published;
-    unlisted: passes that the ledger uses and the table lacks. facts: single figures, by name.
+    unlisted: passes that the ledger uses and the table lacks. throughput: N -> tokens/s, the figures
+    the curve was computed from. facts: single figures, by name.
     """
 
     title: str
@@ -387,6 +388,7 @@ class PublishedStudy:
     curve: CostCurve
     rerun: CostCurve
     unlisted: CostCurve
+    throughput: Mapping[int, float]
     runs: tuple[PublishedRun, ...]
     ledger: tuple[PublishedLedgerRow, ...]
     cliffs: tuple[PublishedCliff, ...]
