@@ -254,7 +254,7 @@ def _check_schema(record_type: type, found: object) -> None:
     kind, _, version = found.rpartition("/") if isinstance(found, str) else ("", "", "")
     if kind != expected.rpartition("/")[0]:
         raise _Problem(f'is {_shown(found)}; expected "{expected}".').inside("schema")
-    newer = version.isdigit() and len(version) < 10 and int(version) > int(expected.rpartition("/")[2])
+    newer = version.isdecimal() and len(version) < 10 and int(version) > int(expected.rpartition("/")[2])
     advice = "It was written by a newer specnb: update the package." if newer else "Record it again."
     raise _Problem(f'is {_shown(found)}; this specnb reads "{expected}". {advice}').inside("schema")
 

@@ -348,6 +348,7 @@ SAMPLES = [[1, 10.5], [2, 11], [3, 12.5]]
         (curve_file(schema="specnb/run/1"), 'schema is "specnb/run/1"; expected "specnb/cost-curve/1"'),
         (curve_file(schema="specnb/cost-curve/2"), "written by a newer specnb: update"),
         (curve_file(schema="specnb/cost-curve/0"), "Record it again"),
+        (curve_file(schema="specnb/cost-curve/²"), "Record it again"),
         (curve_file(schema="specnb/cost-curve/" + "9" * 5000), "this specnb reads"),
         (curve_file(schema=["specnb/cost-curve/1"]), 'schema is ["specnb/cost-curve/1"]; expected'),
         (curve_file(recorded_on=...), "recorded_on is missing: a recording must say when"),
