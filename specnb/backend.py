@@ -97,7 +97,6 @@ class Model:
                 "incomplete: fetch it again; if it is no GGUF file, convert it first."
             )
         self._handle = handle
-        self._vocab = llama.llama_model_get_vocab(handle)
         self._pieces: dict[int, bytes] = {}
         self._finalizer = weakref.finalize(self, llama.llama_model_free, handle)
 
@@ -120,6 +119,11 @@ class Model:
         if self.closed:
             raise ModelError(f"The model {self.path.name} was closed; open it again.")
         return self._handle
+
+    @property
+    def _vocab(self) -> object:
+        # It belongs to the weights: after ``close`` it would be freed memory.
+        return llama.llama_model_get_vocab(self.handle)
 
     # -- shape -------------------------------------------------------------------------------
 
@@ -268,7 +272,6 @@ class Session:
         self.threads = threads
         self.in_llama_s = 0.0
         self._has_hidden = hidden
-        self._memory = llama.llama_get_memory(handle)
         self._batch = llama.llama_batch_init(self.n_batch, 0, 1)
         self._batch_tokens = np.ctypeslib.as_array(self._batch.token, (self.n_batch,))
         self._batch_positions = np.ctypeslib.as_array(self._batch.pos, (self.n_batch,))
@@ -295,6 +298,14 @@ class Session:
         return not self._finalizer.alive
 
     @property
+    def handle(self) -> object:
+        if self.closed:
+            raise SessionError("This session was closed; open a new one.")
+        if self.model.closed:
+            raise SessionError(f"The model {self.model.path.name} of this session was closed; open both again.")
+        return self._handle
+
+    @property
     def tokens(self) -> Sequence[int]:
         """The tokens evaluated so far, in order. Read only: a live view, not a copy."""
         return self._tokens
@@ -319,8 +330,6 @@ class Session:
             self._pass(chunk, wants)
 
     def _check_fits(self, tokens: Sequence[int], rows: Rows) -> None:
-        if self.closed:
-            raise SessionError("This session was closed; open a new one.")
         if not tokens:
             raise SessionError("A pass needs at least one token; none were given.")
         if self.n_tokens + len(tokens) > self.n_ctx:
@@ -338,7 +347,7 @@ class Session:
             raise SessionError(f"Token id {bad} is outside the vocabulary of {self._n_vocab}.")
 
     def _pass(self, tokens: Sequence[int], rows: Rows) -> None:
-        n = len(tokens)
+        handle, n = self.handle, len(tokens)
         self._batch.n_tokens = n
         self._batch_tokens[:n] = tokens
         self._batch_positions[:n] = range(self.n_tokens, self.n_tokens + n)
@@ -348,8 +357,8 @@ class Session:
         # the next extend or rewind then trims it back.
         self._cache_ahead = True
         start = perf_counter()
-        code = llama.llama_decode(self._handle, self._batch)
-        llama.llama_synchronize(self._handle)
+        code = llama.llama_decode(handle, self._batch)
+        llama.llama_synchronize(handle)
         self.in_llama_s += perf_counter() - start
         if code != 0:
             self.rewind(self.n_tokens)
@@ -365,11 +374,12 @@ class Session:
 
         Raises SessionError where llama.cpp reports that this cache cannot be cut.
         """
+        handle = self.handle
         if not 0 <= n_keep <= self.n_tokens:
             raise SessionError(f"Cannot keep {n_keep} tokens: the session holds {self.n_tokens}.")
         if n_keep == self.n_tokens and not self._cache_ahead:
             return
-        if not llama.llama_memory_seq_rm(self._memory, 0, n_keep, -1):
+        if not llama.llama_memory_seq_rm(llama.llama_get_memory(handle), 0, n_keep, -1):
             raise SessionError(
                 f"The cache of {self.model.architecture} cannot be cut back to {n_keep} of {self.n_tokens} tokens. "
                 "Speculative decoding needs a cache that can; use another model."
@@ -383,7 +393,7 @@ class Session:
         A view of llama.cpp's own buffer: nothing is copied, and it is valid until the next ``extend``.
         row: index in the last pass; -1 is its last token.
         """
-        pointer = llama.llama_get_logits_ith(self._handle, row)
+        pointer = llama.llama_get_logits_ith(self.handle, row)
         if not pointer:
             raise SessionError(f"Row {row} of the last pass has no logits; it was evaluated without asking for them.")
         return np.ctypeslib.as_array(pointer, (self._n_vocab,))
@@ -392,7 +402,7 @@ class Session:
         """State after the final norm of one row of the last pass, float32 of shape (n_embd,); a view."""
         if not self._has_hidden:
             raise SessionError("This session keeps no hidden states; open it with hidden=True.")
-        pointer = llama.llama_get_embeddings_ith(self._handle, row)
+        pointer = llama.llama_get_embeddings_ith(self.handle, row)
         if not pointer:
             raise SessionError(f"Row {row} of the last pass has no hidden state.")
         return np.ctypeslib.as_array(pointer, (self.model.n_embd,))
@@ -451,8 +461,9 @@ class Sampler:
         """The target's own token at a row of its last pass."""
         if self._chain is None:
             return int(session.logits(row).argmax())
+        session.logits(row)  # raises where llama.cpp would end the process: it asserts that the row is there
         start = perf_counter()
-        token = llama.llama_sampler_sample(self._chain, session._handle, row)
+        token = llama.llama_sampler_sample(self._chain, session.handle, row)
         session.in_llama_s += perf_counter() - start
         return token
 
