@@ -31,19 +31,33 @@ def usable_cores() -> int:
     return max(1, min(allowed, psutil.cpu_count(logical=False) or allowed))
 
 
-def busy_elsewhere(seconds: float = 0.2) -> float:
-    """How many cores other processes kept busy while this one slept for ``seconds``.
+class CoreWatch:
+    """Watches, from its creation on, how many cores other processes keep busy.
 
     llama.cpp's threads meet at spinning barriers after every operation. When another process
-    holds one of their cores, a pass can take a hundred times as long, so measuring asks first.
+    holds one of their cores, a pass can take a hundred times as long, so measuring has to know.
+    Time stolen by a virtual machine's host counts as busy elsewhere.
     """
-    own = time.process_time()
-    before, start = psutil.cpu_times(), time.perf_counter()
+
+    def __init__(self) -> None:
+        self._start = self._now()
+
+    def busy_elsewhere(self) -> float:
+        """Cores busy with other work since the creation, on average. Needs some milliseconds to have passed."""
+        wall, idle, own = (now - then for now, then in zip(self._now(), self._start, strict=True))
+        return max(0.0, (psutil.cpu_count() or 1) - (idle + own) / wall) if wall > 0 else 0.0
+
+    @staticmethod
+    def _now() -> tuple[float, float, float]:
+        times = psutil.cpu_times()
+        return time.perf_counter(), times.idle + getattr(times, "iowait", 0.0), time.process_time()
+
+
+def busy_elsewhere(seconds: float = 0.2) -> float:
+    """Cores that other processes keep busy while this one sleeps for ``seconds``."""
+    watch = CoreWatch()
     time.sleep(seconds)
-    after, elapsed = psutil.cpu_times(), time.perf_counter() - start
-    idle = (after.idle - before.idle) + (getattr(after, "iowait", 0.0) - getattr(before, "iowait", 0.0))
-    busy = (psutil.cpu_count() or 1) * elapsed - idle - (time.process_time() - own)
-    return max(0.0, busy / elapsed)
+    return watch.busy_elsewhere()
 
 
 def resident_mib() -> float:

@@ -45,13 +45,13 @@ def embedded() -> Path:
     return files[0]
 
 
-def resolve(name: str | None, *, variable: str = "SPECNB_TARGET") -> Path:
-    """A model file from what a reader wrote: nothing (the variable, then the embedded model), a path, or a hub id.
+def resolve(name: str | None) -> Path:
+    """A model file from what a reader wrote: nothing (SPECNB_TARGET, then the embedded model), a path, or a hub id.
 
     Hub ids look like llama.cpp's: ``owner/repository:quant`` or ``owner/repository:file.gguf``.
     Raises ModelError naming what was tried.
     """
-    wanted = name or os.environ.get(variable)
+    wanted = name or os.environ.get("SPECNB_TARGET")
     if not wanted:
         return embedded()
     path = Path(wanted).expanduser()
@@ -63,6 +63,12 @@ def resolve(name: str | None, *, variable: str = "SPECNB_TARGET") -> Path:
         f"{wanted!r} is neither a file nor a hub id. Give the path of a GGUF file, or a hub id such as "
         "owner/repository:Q4_K_M."
     )
+
+
+def resolve_draft(name: str | None) -> Path | None:
+    """The reader's draft model: a path, a hub id or SPECNB_DRAFT; None when there is none of these."""
+    wanted = name or os.environ.get("SPECNB_DRAFT")
+    return resolve(wanted) if wanted else None
 
 
 def download(hub_id: str) -> Path:
@@ -109,7 +115,7 @@ def layer_subset(source: Path, keep: Sequence[int]) -> Path:
     Raises ModelError when a layer does not exist.
     """
     label = f"layers-{hashlib.sha256(repr(list(keep)).encode()).hexdigest()[:10]}"
-    return _derived(source, label, lambda target: _write_subset(_reader(source), keep, target))
+    return _derived(source, label, lambda target: write_layer_subset(read_gguf(source), keep, target))
 
 
 def layers_without_training(n_layer: int) -> tuple[int, ...]:
@@ -185,7 +191,8 @@ def _hash(path: Path, _size: int, _modified: int) -> str:
     return digest.hexdigest()[:12]
 
 
-def _reader(path: Path) -> gguf.GGUFReader:
+def read_gguf(path: Path) -> gguf.GGUFReader:
+    """Header, values and tensors of a GGUF file, memory-mapped. Raises ModelError naming file and reason."""
     try:
         return gguf.GGUFReader(path)
     except (OSError, ValueError, KeyError, IndexError, OverflowError) as error:
@@ -202,7 +209,8 @@ def _value(reader: gguf.GGUFReader, key: str) -> object:
     return field.contents()
 
 
-def _write_subset(reader: gguf.GGUFReader, keep: Sequence[int], target: Path) -> None:
+def write_layer_subset(reader: gguf.GGUFReader, keep: Sequence[int], target: Path) -> None:
+    """Writes the kept layers, renumbered, and everything else as it is. See ``layer_subset``."""
     architecture = str(_value(reader, "general.architecture"))
     n_layer = int(_value(reader, f"{architecture}.block_count"))
     if not keep or list(keep) != sorted(set(keep)) or not 0 <= keep[0] <= keep[-1] < n_layer:
