@@ -47,6 +47,10 @@ class ToySession:
             raise ValueError(f"{len(tokens)} more tokens do not fit beside {self.n_tokens} of {self.n_ctx}.")
         if rows == "all" and len(tokens) > self.n_batch:
             raise ValueError(f"{len(tokens)} rows do not fit one pass of {self.n_batch}.")
+        n_vocab = len(self._table)
+        if min(tokens) < 0 or max(tokens) >= n_vocab:
+            bad = next(token for token in tokens if not 0 <= token < n_vocab)
+            raise ValueError(f"Token id {bad} is outside the vocabulary of {n_vocab}.")
         self.passes.append(len(tokens))
         self._rows = []
         for i, token in enumerate(tokens):
@@ -79,5 +83,6 @@ class ToySampler:
         logits = session.logits(row)
         if self.sampling.greedy:
             return int(logits.argmax())
-        weights = np.exp((logits - logits.max()) / self.sampling.temperature).cumsum()
+        # In float32 a random number next to 1 would round to the whole sum, and the draw leave the vocabulary.
+        weights = np.exp((logits - logits.max()) / self.sampling.temperature).cumsum(dtype=np.float64)
         return int(np.searchsorted(weights, self._random.random() * weights[-1], side="right"))
