@@ -40,7 +40,8 @@ class DraftModel:
 
     def begin(self, prompt: Sequence[int]) -> None:
         self.session.rewind(0)
-        if len(prompt) > 1:
+        # The target may hold a prompt longer than the draft can; then nothing is ever drafted (``propose``).
+        if 1 < len(prompt) <= self.session.n_ctx:
             self.session.extend(prompt[:-1], rows="none")
 
     def propose(self, context: Context, limits: Limits) -> Draft:
