@@ -1,0 +1,28 @@
+"""Policies: who drafts and how much."""
+
+from __future__ import annotations
+
+import pytest
+
+from specnb.drafters import NgramSimple, NoDrafter
+from specnb.policy import Fixed
+from specnb.records import Limits
+
+
+@pytest.mark.parametrize("room", [0, 1, 3, 4, 100])
+def test_fixed_changes_nothing_but_the_room(room):
+    drafter = NgramSimple()
+    policy = Fixed(drafter, Limits(k=4, n_min=2, p_min=0.3))
+    for _ in range(2):
+        chosen, limits = policy.choose(room)
+        assert chosen is drafter
+        assert limits == Limits(k=4, n_min=2, p_min=0.3, room=room)
+        assert limits.longest == min(4, room)
+
+
+def test_fixed_names_its_one_drafter_and_its_longest_k():
+    drafter = NoDrafter()
+    policy = Fixed(drafter, Limits(k=7))
+    assert list(policy.drafters) == [drafter]
+    assert policy.longest_k == 7
+    assert policy.limits == Limits(k=7, room=None), "choose must not remember a room"
