@@ -88,7 +88,11 @@ def download(hub_id: str) -> Path:
                 ". Name one file: owner/repository:file.gguf"
             )
         return Path(huggingface_hub.hf_hub_download(repository, files[0]))
-    except (OSError, ValueError, huggingface_hub.errors.HfHubHTTPError) as error:
+    except ModelError:
+        raise
+    # Without a connection, listing lets through the errors of whichever HTTP library this version of
+    # huggingface_hub uses; they share no base class with its own.
+    except Exception as error:
         raise ModelError(
             f"Could not fetch {hub_id}: {error}. Check the id and the connection; what was already downloaded is kept."
         ) from error
