@@ -8,11 +8,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from . import doctor, drafters, machine, measure, models
+from . import doctor, drafters, machine, measure, models, store
 from .backend import Model, Session
 from .drafters import Drafter
 from .prompts import Prompt
-from .records import Cycle, DraftCost, Limits, Run, Sampling
+from .records import CostCurve, Cycle, Limits, Run, Sampling
+
+LIVE_NS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 13, 17)
+"""N that a live prediction needs: every k up to 8, then 10, 12 and 16."""
+
+DRAFT_MODEL_DROPS, LAYER_SKIP_DROPS = 4, 7
+"""Layers left out of the untrained drafts. No trained draft ships yet, so "draft_model" without a file of the
+reader's is a layer subset too: the one that agrees more and costs more."""
 
 MODEL_DRAFTERS = (drafters.DraftModel.name, drafters.LayerSkip.name)
 
@@ -39,6 +46,7 @@ class Lab:
         self._source = _trusted(models.resolve(target))
         self._draft_name = draft
         self._draft: tuple[Path, Model, Session] | None = None
+        self._staircases: dict[str, CostCurve] = {}
         self._open(format)
 
     def __enter__(self) -> Lab:
@@ -83,7 +91,7 @@ class Lab:
         if name == drafters.DraftModel.name:
             return drafters.DraftModel(self._draft_session(self._draft_path()))
         if name == drafters.LayerSkip.name:
-            return drafters.LayerSkip(self._draft_session(self._own_layers()))
+            return drafters.LayerSkip(self._draft_session(self._own_layers(LAYER_SKIP_DROPS)))
         raise ValueError(f"There is no drafter {name!r}; there are {', '.join(drafters.names())}.")
 
     def run(
@@ -113,9 +121,19 @@ class Lab:
             on_cycle=on_cycle,
         )
 
-    def draft_cost(self, name: str, text: str | Prompt, *, k: int = 4) -> DraftCost:
-        """Milliseconds per drafted token, measured apart from any run."""
-        return measure.draft_cost(self.drafter(name), self.prompt(text), k=k)
+    def draft_ms(self, name: str, text: str | Prompt, *, k: int = 4) -> float:
+        """Milliseconds per drafted token, measured apart from any run; 0 for look-ups, which run no model."""
+        if name not in MODEL_DRAFTERS:
+            return 0.0
+        return measure.draft_cost(self.drafter(name), self.prompt(text), k=k).ms_per_token
+
+    def staircase(self, *, precision: float = 0.1, max_seconds: float = 10.0) -> CostCurve:
+        """T(N) of this target in this format for k up to 16, coarse and quick; measured once, then kept."""
+        if self.format not in self._staircases:
+            self._staircases[self.format] = measure.cost_curve(
+                self.session, LIVE_NS, context_length=192, precision=precision, rounds=(5, 40), max_seconds=max_seconds
+            )
+        return self._staircases[self.format]
 
     def _open(self, format: str | None) -> None:
         self.model = Model(models.in_format(self._source, format) if format else self._source)
@@ -124,10 +142,15 @@ class Lab:
 
     def _draft_path(self) -> Path:
         path = models.resolve_draft(self._draft_name)
-        return _trusted(path) if path else self._own_layers()
+        return _trusted(path) if path else self._own_layers(DRAFT_MODEL_DROPS)
 
-    def _own_layers(self) -> Path:
-        return models.layer_subset(self.model.path, models.layers_without_training(self.model))
+    def _own_layers(self, n_drop: int) -> Path:
+        """A subset of the target's own layers: the searched one for the embedded model, else a guess."""
+        keep = self.model.n_layer - n_drop
+        layers = store.load_layer_search().keeping(keep).layers if self.embedded else _without_late_middle(
+            self.model.n_layer, n_drop
+        )
+        return models.layer_subset(self.model.path, layers)
 
     def _draft_session(self, path: Path) -> Session:
         """The draft's session, opened once per file; opening another file releases the one before."""
@@ -149,6 +172,12 @@ class Lab:
             session.close()
             model.close()
             self._draft = None
+
+
+def _without_late_middle(n_layer: int, n_drop: int) -> tuple[int, ...]:
+    """Drops layers from two thirds of the depth on: by and large they change the stream least. A search does better."""
+    first = max(1, min(2 * n_layer // 3, n_layer - n_drop - 1))
+    return tuple(i for i in range(n_layer) if not first <= i < first + n_drop)
 
 
 def _trusted(path: Path) -> Path:

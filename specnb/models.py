@@ -122,16 +122,6 @@ def layer_subset(source: Path, keep: Sequence[int]) -> Path:
     return _derived(source, label, lambda target: write_layer_subset(read_gguf(source), keep, target))
 
 
-def layers_without_training(n_layer: int) -> tuple[int, ...]:
-    """Layers kept by the untrained layer-skip draft: all but four of the late middle.
-
-    Late middle layers change the stream least, so leaving them out hurts agreement least; the
-    last ones shape the output and the first ones the input. A search would do better.
-    """
-    dropped = set(range(int(n_layer * 0.7), int(n_layer * 0.7) + 4))
-    return tuple(i for i in range(n_layer) if i not in dropped or n_layer < 8)
-
-
 def check_pair(target: Model, draft: Model) -> None:
     """Raises PairError unless the draft's tokens mean the same as the target's.
 

@@ -248,6 +248,49 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
+class Loop:
+    """tokens[start:stop] repeats itself every ``period`` tokens."""
+
+    start: int
+    stop: int
+    period: int
+
+    @property
+    def repeats(self) -> float:
+        """How many times the period fits in."""
+        return (self.stop - self.start) / self.period
+
+
+@dataclass(frozen=True, slots=True)
+class LayerSet:
+    """Layers of a model that were kept, and how often their greedy choice agreed with all layers' (a share).
+
+    The agreement is *recorded* alpha: along a given text, of ``positions`` tokens. It flatters.
+    """
+
+    layers: tuple[int, ...]
+    agreement: float
+    positions: int
+
+
+@dataclass(frozen=True, slots=True)
+class LayerSearch:
+    """Layer subsets found for one model file, fewest dropped first. model: the file's name."""
+
+    model: str
+    method: str
+    sets: tuple[LayerSet, ...]
+
+    def keeping(self, count: int) -> LayerSet:
+        """The set of that many layers. Raises KeyError naming the counts there are."""
+        for found in self.sets:
+            if len(found.layers) == count:
+                return found
+        counts = ", ".join(str(len(found.layers)) for found in self.sets)
+        raise KeyError(f"No subset of {count} layers was searched for {self.model}; there are {counts}.")
+
+
+@dataclass(frozen=True, slots=True)
 class CostCurve:
     """T(N): wall time of one target pass over N tokens at a stated context length.
 

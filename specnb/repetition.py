@@ -3,25 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from .records import Loop
 
 LONGEST_PERIOD = 64
 FEWEST_TOKENS = 24
 FEWEST_REPEATS = 3
-
-
-@dataclass(frozen=True, slots=True)
-class Loop:
-    """tokens[start:stop] repeats itself every ``period`` tokens."""
-
-    start: int
-    stop: int
-    period: int
-
-    @property
-    def repeats(self) -> float:
-        """How many times the period fits in."""
-        return (self.stop - self.start) / self.period
 
 
 def find_loop(tokens: Sequence[int]) -> Loop | None:

@@ -32,7 +32,7 @@ from numbers import Real
 from operator import index
 from pathlib import Path
 
-from .records import CostCurve, Cycle, DraftCost, FieldReports, Machine, PublishedStudy, Run
+from .records import CostCurve, Cycle, DraftCost, FieldReports, LayerSearch, Machine, PublishedStudy, Run
 
 DATA = Path(__file__).resolve().parents[1] / "data"
 """The data folder of the clone that the package is installed from."""
@@ -146,6 +146,11 @@ def load_m5_pro() -> PublishedStudy:
 def load_field_reports() -> FieldReports:
     """Curves, counts and sweeps that users of several engines published."""
     return load(_data_folder() / "published" / "field_reports.json", FieldReports)
+
+
+def load_layer_search() -> LayerSearch:
+    """Which layers of the embedded model can be left out with the least harm."""
+    return load(_data_folder() / "drafters" / "layer_sets.json", LayerSearch)
 
 
 def _data_folder() -> Path:

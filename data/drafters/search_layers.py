@@ -10,15 +10,13 @@ uses). That agreement is *recorded* alpha: it flatters. Takes about ten minutes 
 from __future__ import annotations
 
 import argparse
-import json
 import tempfile
-from datetime import date
 from pathlib import Path
 
 import numpy as np
 
-from specnb import backend, drafters, machine, measure, models
-from specnb.records import Limits, Sampling
+from specnb import backend, drafters, machine, measure, models, store
+from specnb.records import LayerSearch, LayerSet, Limits, Sampling
 
 CALIBRATION = (
     "Explain how a bicycle stays upright.",
@@ -54,14 +52,14 @@ def choices(model: backend.Model, texts: list[tuple[tuple[int, ...], int]], thre
     return np.array(chosen)
 
 
-def search(source: Path, n_drop: int, threads: int) -> list[dict[str, object]]:
+def search(source: Path, n_drop: int, threads: int) -> tuple[LayerSet, ...]:
     reader = models.read_gguf(source)
     with backend.Model(source) as target:
         texts = calibration_texts(target, threads)
         wanted = choices(target, texts, threads)
         n_layer = target.n_layer
     keep = list(range(n_layer))
-    found: list[dict[str, object]] = []
+    found: list[LayerSet] = []
     with tempfile.TemporaryDirectory() as folder:
         candidate = Path(folder) / "candidate.gguf"
         for _ in range(n_drop):
@@ -74,9 +72,9 @@ def search(source: Path, n_drop: int, threads: int) -> list[dict[str, object]]:
                 with backend.Model(candidate) as model:
                     scored.append((float((choices(model, texts, threads) == wanted).mean()), rest))
             agreement, keep = max(scored)
-            found.append({"layers": keep, "agreement": round(agreement, 4), "positions": len(wanted)})
+            found.append(LayerSet(tuple(keep), agreement, len(wanted)))
             print(f"{len(keep)} layers: {agreement:.3f}  {keep}", flush=True)
-    return found
+    return tuple(found)
 
 
 def main() -> None:
@@ -87,13 +85,12 @@ def main() -> None:
     # F16 decodes a long text several times faster than the embedded Q4_1, with the same weights.
     source = models.in_format(models.embedded(), "F16")
     sets = search(source, arguments.drop, threads)
-    result = {
-        "provenance": f"data/drafters/search_layers.py, {date.today().isoformat()}, {backend.build_info()}; agreement "
-        f"with the full model's greedy choice along its own answers to {len(CALIBRATION)} calibration prompts",
-        "model": models.embedded().name,
-        "sets": sets,
-    }
-    Path(__file__).with_name("layer_sets.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    method = (
+        "data/drafters/search_layers.py: greedy, one layer at a time; agreement with the full model's greedy choice "
+        f"along its own answers to {len(CALIBRATION)} calibration prompts"
+    )
+    found = LayerSearch(models.embedded().name, method, sets)
+    store.save(found, store.DATA / "drafters" / "layer_sets.json", machine=machine.this_machine(backend.build_info()))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,1 @@
+"""Benchmarks: one sub-command a figure. ``python -m specnb.bench NAME [--quick] [--json]``."""

@@ -1,0 +1,81 @@
+"""Where a notebook's measurements come from: this machine, now, or the recorded run when there is no model.
+
+A notebook starts with ``nb = notebook.start("01")`` and asks ``nb.measure(...)`` for what it shows.
+Re-running a cell measures again. With SPECNB_RECORD=1 every live measurement is also saved under
+data/runs/, which is how the recorded runs are made.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TypeVar
+
+from . import backend, machine, store
+from .backend import ModelError, SessionError
+from .lab import Lab
+from .records import CostCurve
+
+Record = TypeVar("Record")
+
+RUNS = store.DATA / "runs"
+
+
+class Notebook:
+    """number: "01". lab: the open target, or None when no model can be used here; then everything is recorded."""
+
+    def __init__(self, number: str, lab: Lab | None) -> None:
+        self.number = number
+        self.lab = lab
+        self.label = "measured here, now" if lab else "recorded"
+
+    @property
+    def live(self) -> bool:
+        return self.lab is not None
+
+    def measure(self, name: str, kind: type[Record], experiment: Callable[[Lab], Record]) -> Record:
+        """What ``experiment`` measures on the lab, or the recorded run of that name."""
+        path = self._path(name)
+        if self.lab is None:
+            saved = store.load_saved(path, kind)
+            self.label = saved.recorded
+            return saved.record
+        record = experiment(self.lab)
+        if os.environ.get("SPECNB_RECORD") == "1":
+            owner = None if isinstance(record, CostCurve) else machine.this_machine(backend.build_info())
+            store.save(record, path, machine=owner)
+        return record
+
+    def measure_each(
+        self, name: str, kind: type[Record], labels: Iterable[str], experiment: Callable[[Lab, str], Record]
+    ) -> dict[str, Record]:
+        """One measurement per label, e.g. per weight format."""
+        return {
+            label: self.measure(f"{name}-{label.lower()}", kind, lambda lab, label=label: experiment(lab, label))
+            for label in labels
+        }
+
+    def _path(self, name: str) -> Path:
+        return RUNS / f"{self.number}-{name}.json"
+
+
+def start(number: str, *, target: str | None = None, draft: str | None = None, format: str | None = None) -> Notebook:
+    """Opens the target for one notebook and says in one line what it works with.
+
+    target, draft: a GGUF path or a hub id of yours; left out, SPECNB_TARGET and SPECNB_DRAFT, then
+    the embedded model. format: a weight format to derive, for the embedded model only.
+    """
+    try:
+        lab = Lab(target, draft=draft)
+        if format and lab.embedded:
+            lab.use_format(format)
+    except (ModelError, SessionError) as reason:
+        print(f"No model can be used here, so this notebook shows recorded runs. {reason}")
+        return Notebook(number, None)
+    info = lab.model.info
+    print(
+        f"Target: {info.name}, {info.format}, {info.n_parameters / 1e6:.0f} million parameters, "
+        f"{info.weight_bytes / 2**20:.0f} MiB of weights, {lab.threads} threads. Figures are measured here, now."
+    )
+    return Notebook(number, lab)

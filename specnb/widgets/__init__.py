@@ -1,0 +1,8 @@
+"""Sliders and buttons over the rest of the package. They hold no maths and draw nothing themselves."""
+
+from __future__ import annotations
+
+from .cycle_cost import CycleCostExplorer
+from .live import LiveGeneration
+
+__all__ = ["CycleCostExplorer", "LiveGeneration"]

@@ -1,0 +1,58 @@
+"""The controls every widget uses: labelled sliders with a typed readout, menus, Reset."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import ipywidgets
+
+from .. import messages
+
+_LABEL = {"description_width": "9em"}
+_WIDE = "30em"
+
+
+def float_slider(label: str, value: float, low: float, high: float, step: float) -> ipywidgets.FloatSlider:
+    """A slider for a share or a probability; arrow keys move it by one step, the readout takes typing."""
+    return ipywidgets.FloatSlider(
+        value=value, min=low, max=high, step=step, description=label, style=_LABEL, readout_format=".2f",
+        layout=ipywidgets.Layout(width=_WIDE),
+    )  # fmt: skip
+
+
+def int_slider(label: str, value: int, low: int, high: int) -> ipywidgets.IntSlider:
+    """A slider for a count; arrow keys move it by one, the readout takes typing."""
+    return ipywidgets.IntSlider(
+        value=value, min=low, max=high, description=label, style=_LABEL, layout=ipywidgets.Layout(width=_WIDE)
+    )
+
+
+def menu(label: str, options: Sequence[str] | Sequence[tuple[str, object]], value: object) -> ipywidgets.Dropdown:
+    return ipywidgets.Dropdown(
+        options=options, value=value, description=label, style=_LABEL, layout=ipywidgets.Layout(width=_WIDE)
+    )
+
+
+def reset_button(controls: Sequence[ipywidgets.ValueWidget]) -> ipywidgets.Button:
+    """A button that sets the controls back to the values they have now."""
+    first = [control.value for control in controls]
+    button = ipywidgets.Button(description=messages.RESET, tooltip=messages.RESET_TIP, icon="undo")
+
+    def reset(_button: ipywidgets.Button) -> None:
+        for control, value in zip(controls, first, strict=True):
+            control.value = value
+
+    button.on_click(reset)
+    return button
+
+
+def image(size_css_px: tuple[int, int], png: bytes, alt: str) -> ipywidgets.Image:
+    """The one image of a widget: of fixed size, so that the page does not jump when it is redrawn.
+
+    ipywidgets has no alt text for images; the title beside it is what screen readers get.
+    """
+    width, height = size_css_px
+    layout = ipywidgets.Layout(width=f"{width}px", height=f"{height}px", max_width="100%", object_fit="contain")
+    picture = ipywidgets.Image(value=png, format="png", width=width, height=height, layout=layout)
+    picture.tooltip = alt
+    return picture

@@ -1,0 +1,188 @@
+"""The live run of notebook 04: choose, Run, watch tokens being kept and refused, compare with the prediction."""
+
+from __future__ import annotations
+
+import threading
+from statistics import median
+from time import perf_counter
+
+import ipywidgets
+
+from .. import drafters, messages, models, plots, predict, render
+from ..lab import Lab
+from ..prompts import PROMPTS, Prompt
+from ..records import Cycle, Run, Sampling
+from ..repetition import find_loop
+from . import controls, stream
+from .worker import Worker
+
+OWN_PROMPT = "your own"
+REDRAW_S = 0.12
+"""The stream is sent to the page at most this often: the page, not the model, would be the limit."""
+
+
+class LiveGeneration:
+    """Sliders, Run and Stop over one ``Lab``; the model works in one background thread.
+
+    A new one takes the lab over from the one before, so that re-running the cell is safe.
+    """
+
+    _current: LiveGeneration | None = None
+    _taking_over = threading.Lock()
+
+    def __init__(self, lab: Lab, *, max_tokens: int = 96) -> None:
+        with LiveGeneration._taking_over:
+            if LiveGeneration._current is not None:
+                LiveGeneration._current.close()
+            LiveGeneration._current = self
+        self._lab = lab
+        self._worker = Worker()
+        self._cycles: list[Cycle] = []
+        self.runs: list[tuple[Run, Run]] = []
+        """(plain, speculative) of every finished run, oldest first."""
+        self._build(max_tokens)
+
+    def _build(self, max_tokens: int) -> None:
+        formats = list(models.FORMATS) if self._lab.embedded else [self._lab.format]
+        self.drafter = controls.menu(messages.DRAFTER_MENU, list(drafters.names()), drafters.NgramSimple.name)
+        self.format = controls.menu(messages.FORMAT_MENU, formats, self._lab.format)
+        self.prompt = controls.menu(messages.PROMPT_MENU, [*PROMPTS, OWN_PROMPT], "rewrite")
+        self.own_text = ipywidgets.Textarea(
+            placeholder=messages.OWN_PROMPT_HINT, layout=ipywidgets.Layout(width="44em", height="5em", display="none")
+        )
+        self.k = controls.int_slider(messages.K_SLIDER, 6, 1, 16)
+        self.p_min = controls.float_slider(messages.P_MIN_SLIDER, 0.0, 0.0, 0.95, 0.05)
+        self.temperature = controls.float_slider(messages.TEMPERATURE_SLIDER, 0.0, 0.0, 1.5, 0.1)
+        self.max_tokens = controls.int_slider(messages.MAX_TOKENS_SLIDER, max_tokens, 16, 256)
+        self.show_refused = ipywidgets.Checkbox(value=True, description=messages.SHOW_REFUSED, indent=False)
+        self.run_button = ipywidgets.Button(description=messages.RUN, icon="play", button_style="primary")
+        self.stop_button = ipywidgets.Button(description=messages.STOP, icon="stop", disabled=True)
+        self.status = ipywidgets.HTML(messages.LIVE_READY)
+        self.stream = ipywidgets.HTML(stream.stream_html([], self._lab.model.piece, show_refused=True))
+        self.gauges = ipywidgets.HTML(messages.gauges(None, None, None))
+        empty = plots.plot_speedup_over_k({})
+        self.picture = controls.image(render.size_css_px(empty), render.png(empty), messages.LIVE_ALT)
+        inputs = (self.drafter, self.format, self.prompt, self.k, self.p_min, self.temperature, self.max_tokens)
+        self.prompt.observe(self._prompt_chosen, names="value")
+        self.show_refused.observe(lambda _change: self._show_stream(), names="value")
+        self.run_button.on_click(lambda _button: self.run())
+        self.stop_button.on_click(lambda _button: self.stop())
+        buttons = ipywidgets.HBox([self.run_button, self.stop_button, controls.reset_button(inputs), self.show_refused])
+        self.view = ipywidgets.VBox(
+            [*inputs[:3], self.own_text, *inputs[3:], buttons, self.status, ipywidgets.HTML(stream.legend_html()),
+             self.stream, self.gauges, self.picture]
+        )  # fmt: skip
+
+    def run(self) -> bool:
+        """What the Run button does. False while a run is under way."""
+        return self._worker.start(self._job)
+
+    def stop(self) -> None:
+        """What the Stop button does: the run ends after its current cycle and keeps what it has."""
+        self._worker.stop()
+
+    def wait(self, timeout_s: float | None = None) -> None:
+        """Blocks until the run under way has ended: for scripts and tests."""
+        self._worker.wait(timeout_s)
+
+    def close(self) -> None:
+        """Ends the run under way and lets go of the lab, which stays open."""
+        self._worker.stop()
+        self._worker.wait(10.0)
+        self.view.close()
+
+    # -- in the worker thread -----------------------------------------------------------------
+
+    def _job(self) -> None:
+        self.run_button.disabled, self.stop_button.disabled = True, False
+        try:
+            self._race()
+        except Exception as error:  # the reader sees every failure; a thread would swallow it
+            self.status.value = messages.live_failed(str(error))
+        finally:
+            self.run_button.disabled, self.stop_button.disabled = False, True
+
+    def _race(self) -> None:
+        """Plain decoding, then speculation, on the same prompt with the same sampling; then the prediction."""
+        text = self._text()
+        name, k, p_min = self.drafter.value, self.k.value, self.p_min.value
+        sampling = Sampling(temperature=self.temperature.value)
+        self.status.value = messages.LIVE_LOADING
+        self._lab.use_format(self.format.value)
+        drafter = self._lab.drafter(name)
+        self.status.value = messages.LIVE_PLAIN
+        plain = self._generate(text, "none", 0, 0.0, sampling)
+        if self._worker.stopped():
+            self.status.value = messages.LIVE_STOPPED
+            return
+        self.status.value = messages.live_running(name, k)
+        speculative = self._generate(text, drafter, k, p_min, sampling)
+        stopped = self._worker.stopped()
+        self._show_result(plain, speculative)
+        if stopped:
+            self.status.value = messages.LIVE_STOPPED
+            return
+        self.runs.append((plain, speculative))
+        self.status.value = messages.LIVE_MEASURING
+        prediction = predict.from_run(
+            speculative,
+            draft_ms=self._lab.draft_ms(name, text),
+            verify_ms=self._lab.staircase().median_ms,
+            other_ms=1e3 * median(cycle.sampling_s + cycle.other_s for cycle in plain.cycles),
+        )
+        self._show_prediction(plain, speculative, prediction)
+        self.status.value = messages.live_done(speculative.finish, plain.text == speculative.text)
+
+    def _generate(self, text: str | Prompt, drafter: object, k: int, p_min: float, sampling: Sampling) -> Run:
+        self._cycles = []
+        last_sent = 0.0
+
+        def on_cycle(cycle: Cycle) -> None:
+            nonlocal last_sent
+            self._cycles.append(cycle)
+            if perf_counter() - last_sent > REDRAW_S:
+                last_sent = perf_counter()
+                self._show_stream()
+
+        run = self._lab.run(
+            text, drafter, k=k, p_min=p_min, sampling=sampling, max_tokens=self.max_tokens.value,
+            stopped=self._worker.stopped, on_cycle=on_cycle,
+        )  # fmt: skip
+        self._show_stream()
+        return run
+
+    # -- showing ------------------------------------------------------------------------------
+
+    def _show_stream(self) -> None:
+        # A copy: the worker may append while a click redraws.
+        cycles = list(self._cycles)
+        self.stream.value = stream.stream_html(
+            cycles, self._lab.model.piece, show_refused=self.show_refused.value
+        )
+
+    def _show_result(self, plain: Run, speculative: Run) -> None:
+        self.gauges.value = messages.gauges(plain, speculative, find_loop(speculative.tokens))
+
+    def _show_prediction(self, plain: Run, speculative: Run, prediction: predict.Prediction) -> None:
+        if not prediction.speedup_by_k:
+            return
+        measured = speculative.tokens_per_second / plain.tokens_per_second
+        ax = plots.plot_speedup_over_k(
+            {messages.predicted_at(prediction.alpha): prediction.speedup_by_k},
+            measured=[(speculative.k, measured, None)],
+        )
+        self.picture.value = render.png(ax)
+
+    def _text(self) -> str | Prompt:
+        if self.prompt.value != OWN_PROMPT:
+            return PROMPTS[self.prompt.value]
+        text = self.own_text.value.strip()
+        if not text:
+            raise ValueError(messages.OWN_PROMPT_EMPTY)
+        return text
+
+    def _prompt_chosen(self, _change: object) -> None:
+        self.own_text.layout.display = "" if self.prompt.value == OWN_PROMPT else "none"
+
+    def _repr_mimebundle_(self, **kwargs: object) -> dict[str, object]:
+        return self.view._repr_mimebundle_(**kwargs)

@@ -1,0 +1,44 @@
+"""Generated text as HTML, every token marked by where it came from."""
+
+from __future__ import annotations
+
+import codecs
+import html
+from collections.abc import Callable, Iterable
+
+from .. import messages
+from ..records import Cycle
+
+# Marked by more than colour: kept tokens have a line under them, refused ones a line through them.
+_STYLES = {
+    "kept": "background:#d6e9f8;color:#10324a;border-bottom:2px solid #0072b2",
+    "own": "color:#1a1a1a",
+    "refused": "color:#8a3b00;text-decoration:line-through;opacity:.85",
+}
+_BOX = (
+    "font-family:ui-monospace,Menlo,Consolas,monospace;font-size:13px;line-height:1.7;white-space:pre-wrap;"
+    "background:#fff;color:#1a1a1a;border:1px solid #bbb;border-radius:4px;padding:8px 10px;height:220px;overflow-y:auto"
+)
+
+
+def stream_html(cycles: Iterable[Cycle], piece: Callable[[int], bytes], *, show_refused: bool) -> str:
+    """The text of some cycles. piece: bytes of a token; a character split over tokens goes to its last one."""
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    parts: list[str] = []
+    for cycle in cycles:
+        for i, token in enumerate(cycle.emitted):
+            parts.append(_span("kept" if i < cycle.kept else "own", decoder.decode(piece(token))))
+        if show_refused and cycle.refused:
+            text = b"".join(piece(token) for token in cycle.refused).decode("utf-8", "replace")
+            parts.append(_span("refused", text.replace("\n", "↵")))
+    return f'<div style="{_BOX}" role="log" aria-label="{messages.STREAM_LABEL}">{"".join(parts)}</div>'
+
+
+def legend_html() -> str:
+    """What the marks mean."""
+    names = {"kept": messages.KEPT_MARK, "own": messages.OWN_MARK, "refused": messages.REFUSED_MARK}
+    return " &nbsp; ".join(_span(kind, name) for kind, name in names.items())
+
+
+def _span(kind: str, text: str) -> str:
+    return f'<span style="{_STYLES[kind]}">{html.escape(text)}</span>' if text else ""

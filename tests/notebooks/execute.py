@@ -1,0 +1,66 @@
+"""Executes notebooks in place and keeps their outputs clean: no widget state, no timestamps.
+
+    python tests/notebooks/execute.py notebooks [--record]
+
+Takes notebook files or folders. --record also saves every live measurement under data/runs/.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+from time import perf_counter
+
+import nbformat
+from nbclient import NotebookClient
+
+ROOT = Path(__file__).resolve().parents[2]
+TIMEOUT_S = 600
+
+
+def notebooks(paths: list[Path]) -> list[Path]:
+    """The notebook files named, and those in the folders named."""
+    return [file for path in paths for file in (sorted(path.glob("*.ipynb")) if path.is_dir() else [path])]
+
+
+def execute(file: Path, *, times: int = 1) -> nbformat.NotebookNode:
+    """A fresh copy of the notebook, run top to bottom in a new kernel (``times`` over, in the same kernel)."""
+    notebook = nbformat.read(file, as_version=4)
+    client = NotebookClient(notebook, timeout=TIMEOUT_S, resources={"metadata": {"path": str(file.parent)}})
+    client.store_widget_state = False
+    with client.setup_kernel():
+        for _ in range(times):
+            for index, cell in enumerate(notebook.cells):
+                client.execute_cell(cell, index)
+    return cleaned(notebook)
+
+
+def cleaned(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
+    """Without what only this execution knows: widget models, timings of cells."""
+    notebook.metadata.pop("widgets", None)
+    for cell in notebook.cells:
+        cell.metadata.pop("execution", None)
+        for output in cell.get("outputs", []):
+            # A widget view without its model shows an error box; the static figure before it stays.
+            output.get("data", {}).pop("application/vnd.jupyter.widget-view+json", None)
+    return notebook
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("paths", nargs="+", type=Path)
+    parser.add_argument("--record", action="store_true", help="save live measurements under data/runs/")
+    arguments = parser.parse_args()
+    if arguments.record:
+        os.environ["SPECNB_RECORD"] = "1"
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    for file in notebooks(arguments.paths):
+        start = perf_counter()
+        nbformat.write(execute(file), file)
+        print(f"{file.name}: {perf_counter() - start:.0f} s", flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
