@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from datetime import date
+from collections.abc import Callable, Sequence
 from statistics import median
 from time import perf_counter
 
@@ -14,7 +12,7 @@ from .backend import Model, Sampler, Session
 from .drafters import Drafter
 from .intervals import median_interval
 from .policy import Fixed
-from .records import Context, CostCurve, Cycle, DraftCost, Limits, Run, Sampling
+from .records import Context, CostCurve, Cycle, DraftCost, Limits, Run, RunSet, Sampling
 
 QUICK_NS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 16, 24, 32)
 """The thirteen N of the M5 Pro article."""
@@ -119,7 +117,7 @@ def draft_cost(
         draft = drafter.propose(Context(prompt), Limits(k=k))
         elapsed = perf_counter() - start
         if not draft.tokens:
-            raise ValueError(f"The drafter {drafter.name!r} proposed nothing after this prompt, so it has no cost here.")
+            raise ValueError(f"The drafter {drafter.name!r} proposed nothing after this prompt: there is no cost here.")
         if repeat > 0:
             samples.append(elapsed * 1e3 / len(draft.tokens))
     return DraftCost(label=label or drafter.name, samples_ms=tuple(samples), k=k, context_length=len(prompt))
@@ -169,19 +167,10 @@ def run(
     )
 
 
-def race(arms: Mapping[str, Callable[[], Run]], *, repeats: int = 3, seed: int = 0) -> dict[str, tuple[Run, ...]]:
+def race(arms: Sequence[Callable[[], Run]], *, repeats: int = 3, seed: int = 0) -> RunSet:
     """Runs every arm ``repeats`` times, interleaved in a new random order each time, so that drift favours nobody."""
     order = random.Random(seed)
-    done: dict[str, list[Run]] = {name: [] for name in arms}
-    for _ in range(repeats):
-        for name in order.sample(list(arms), len(arms)):
-            done[name].append(arms[name]())
-    return {name: tuple(runs) for name, runs in done.items()}
-
-
-def recorded_now(curve: CostCurve) -> CostCurve:
-    """The curve as a page shows it later: with the day and machine it was recorded on."""
-    return replace(curve, recorded=f"{date.today().isoformat()}, {curve.machine.name}, {curve.threads} threads")
+    return RunSet(tuple(arm() for _ in range(repeats) for arm in order.sample(list(arms), len(arms))))
 
 
 def _draft_seconds(drafter: Drafter) -> float:

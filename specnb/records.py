@@ -248,6 +248,24 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
+class RunSet:
+    """Several runs in the order they were made, interleaved so that drift favours none of them."""
+
+    runs: tuple[Run, ...]
+
+    def of(self, drafter: str) -> tuple[Run, ...]:
+        """The runs of one drafter. Raises KeyError naming those there are."""
+        found = tuple(run for run in self.runs if run.drafter == drafter)
+        if not found:
+            raise KeyError(f"No run of {drafter!r}; there are {', '.join(sorted({run.drafter for run in self.runs}))}.")
+        return found
+
+    def speeds(self, drafter: str) -> tuple[float, ...]:
+        """Tokens per second of each run of one drafter."""
+        return tuple(run.tokens_per_second for run in self.of(drafter) if run.tokens_per_second is not None)
+
+
+@dataclass(frozen=True, slots=True)
 class Loop:
     """tokens[start:stop] repeats itself every ``period`` tokens."""
 
