@@ -23,12 +23,15 @@ RUNS = store.DATA / "runs"
 
 
 class Notebook:
-    """number: "01". lab: the open target, or None when no model can be used here; then everything is recorded."""
+    """number: "01". lab: the open target, or None when no model can be used here; then everything is recorded.
+
+    recorded: what plots take as ``recorded``: "" for figures measured here and now, else when and where.
+    """
 
     def __init__(self, number: str, lab: Lab | None) -> None:
         self.number = number
         self.lab = lab
-        self.label = "measured here, now" if lab else "recorded"
+        self.recorded = ""
 
     @property
     def live(self) -> bool:
@@ -39,7 +42,7 @@ class Notebook:
         path = self._path(name)
         if self.lab is None:
             saved = store.load_saved(path, kind)
-            self.label = saved.recorded
+            self.recorded = saved.recorded
             return saved.record
         record = experiment(self.lab)
         if os.environ.get("SPECNB_RECORD") == "1":
