@@ -131,7 +131,7 @@ class LiveGeneration:
             other_ms=1e3 * median(cycle.sampling_s + cycle.other_s for cycle in plain.cycles),
         )
         self._show_prediction(plain, speculative, prediction)
-        self.status.value = messages.live_done(speculative.finish, plain.text == speculative.text)
+        self.status.value = messages.live_done(speculative.finish, plain.tokens == speculative.tokens)
 
     def _generate(self, text: str | Prompt, drafter: object, k: int, p_min: float, sampling: Sampling) -> Run:
         self._cycles = []

@@ -1,0 +1,76 @@
+"""What the browser tests do to a notebook: open it, run it, find a widget, use it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from playwright.sync_api import Locator, Page
+
+RUN_ALL_MS = 300_000
+
+
+def open_notebook(page: Page, lab_url: str, name: str) -> None:
+    """Opens a notebook and waits for its kernel."""
+    page.goto(f"{lab_url}/lab/tree/notebooks/{name}?reset")
+    page.wait_for_function("window.jupyterapp && document.querySelector('.jp-Notebook .jp-Cell')")
+    page.wait_for_function("document.querySelector('.jp-Notebook-ExecutionIndicator[data-status=idle]')")
+
+
+def run_all(page: Page) -> None:
+    """Run All Cells, and wait until the kernel is done."""
+    page.evaluate("window.jupyterapp.commands.execute('notebook:run-all-cells')")
+    page.wait_for_function(
+        """() => {
+            const prompts = [...document.querySelectorAll('.jp-CodeCell .jp-InputPrompt')].map(p => p.textContent);
+            return prompts.length > 0 && prompts.every(p => /\\[\\d+\\]/.test(p));
+        }""",
+        timeout=RUN_ALL_MS,
+    )
+
+
+def errors(page: Page) -> list[str]:
+    """Texts of error outputs on the page."""
+    return page.locator('.jp-OutputArea-output[data-mime-type="application/vnd.jupyter.error"]').all_inner_texts()
+
+
+def slider(page: Page, label: str) -> Locator:
+    """The slider whose label begins with ``label``."""
+    return page.locator(".widget-hslider", has=page.locator(".widget-label", has_text=label)).first
+
+
+def press(widget: Locator, key: str, times: int = 1) -> None:
+    """Moves a slider from the keyboard."""
+    handle = widget.locator(".noUi-handle")
+    handle.scroll_into_view_if_needed()
+    handle.focus()
+    for _ in range(times):
+        handle.press(key)
+
+
+def readout(widget: Locator) -> str:
+    return widget.locator(".widget-readout").inner_text()
+
+
+def choose(page: Page, label: str, option: str) -> None:
+    """Picks an option of a labelled menu."""
+    menu = page.locator(".widget-dropdown", has=page.locator(".widget-label", has_text=label)).first
+    menu.locator("select").select_option(label=option)
+
+
+def picture(page: Page) -> str:
+    """Address of the last widget image on the page; a new picture has a new one."""
+    return page.locator("img.widget-image").last.get_attribute("src")
+
+
+def wait_for_new_picture(page: Page, old: str) -> None:
+    page.wait_for_function(
+        "old => [...document.querySelectorAll('img.widget-image')].at(-1).src !== old", arg=old
+    )
+
+
+def screenshot(page: Page, name: str) -> None:
+    """Keeps a picture of the page when SPECNB_SCREENSHOTS names a folder."""
+    folder = os.environ.get("SPECNB_SCREENSHOTS")
+    if folder:
+        page.screenshot(path=str(Path(folder) / f"{name}.png"), full_page=False)

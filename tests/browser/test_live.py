@@ -1,0 +1,78 @@
+"""Notebook 04 in a real browser: Run streams tokens, Stop stops, the next run works."""
+
+from __future__ import annotations
+
+import pytest
+
+from . import jupyter
+
+pytestmark = [pytest.mark.browser, pytest.mark.model]
+
+DONE = "() => [...document.querySelectorAll('.widget-html-content')].some(e => /^Done/.test(e.innerText))"
+
+
+@pytest.fixture(scope="module")
+def notebook(browser, lab_url):
+    """One page for all of these: the notebook takes a minute to run."""
+    page = browser.new_page(viewport={"width": 1280, "height": 1000})
+    page.set_default_timeout(60_000)
+    jupyter.open_notebook(page, lab_url, "04_live_generation.ipynb")
+    jupyter.run_all(page)
+    assert jupyter.errors(page) == []
+    yield page
+    page.close()
+
+
+def stream_length(page) -> int:
+    return len(page.locator(".widget-html-content [role=log]").inner_text())
+
+
+def button(page, name: str):
+    return page.locator("button.jupyter-button", has_text=name).last
+
+
+def test_run_streams_tokens_and_shows_gauges_and_prediction(notebook):
+    page = notebook
+    shown = jupyter.picture(page)
+    button(page, "Run").click()
+    page.wait_for_function("() => document.querySelector('.widget-html-content [role=log]').innerText.length > 0")
+    lengths = set()
+    for _ in range(40):
+        lengths.add(stream_length(page))
+        page.wait_for_timeout(100)
+    assert len(lengths) > 3, f"the text did not grow while it was generated: lengths seen {sorted(lengths)}"
+    page.wait_for_function(DONE, timeout=120_000)
+    jupyter.wait_for_new_picture(page, shown)
+    gauges = page.locator(".widget-html-content", has_text="tokens per cycle").last.inner_text()
+    assert "×" in gauges and "–" not in gauges
+    page.locator("img.widget-image").last.scroll_into_view_if_needed()
+    jupyter.screenshot(page, "04-live")
+
+
+def test_stop_ends_the_run_and_the_next_one_works(notebook):
+    page = notebook
+    jupyter.choose(page, "prompt", "story")
+    jupyter.press(jupyter.slider(page, "new tokens"), "End")
+    button(page, "Run").click()
+    page.wait_for_function("() => document.querySelector('.widget-html-content [role=log]').innerText.length > 20")
+    button(page, "Stop").click()
+    page.wait_for_function(
+        "() => [...document.querySelectorAll('.widget-html-content')].some(e => /^Stopped/.test(e.innerText))"
+    )
+    stopped = stream_length(page)
+    page.wait_for_timeout(700)
+    assert stream_length(page) == stopped
+    jupyter.press(jupyter.slider(page, "new tokens"), "Home")
+    button(page, "Run").click()
+    page.wait_for_function(DONE, timeout=120_000)
+
+
+def test_refused_tokens_can_be_hidden(notebook):
+    page = notebook
+    jupyter.choose(page, "drafter", "layer_skip")
+    button(page, "Run").click()
+    page.wait_for_function(DONE, timeout=120_000)
+    struck = "[role=log] span[style*='line-through']"
+    assert page.locator(struck).count() > 0
+    page.get_by_label("show refused tokens").uncheck()
+    page.wait_for_function(f"() => document.querySelectorAll(\"{struck}\").length === 0")

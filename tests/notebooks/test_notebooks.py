@@ -1,0 +1,101 @@
+"""Every notebook runs, with a model and without; what is committed reads well anywhere."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import nbformat
+import pytest
+from execute import execute
+
+NOTEBOOKS = sorted((Path(__file__).resolve().parents[2] / "notebooks").glob("*.ipynb"))
+MOST_LINES = 25
+EACH = pytest.mark.parametrize("file", NOTEBOOKS, ids=lambda file: file.stem)
+
+
+def outputs(notebook: nbformat.NotebookNode) -> list[nbformat.NotebookNode]:
+    return [output for cell in notebook.cells for output in cell.get("outputs", [])]
+
+
+def texts(notebook: nbformat.NotebookNode) -> str:
+    """Everything a reader could see as text, sources and outputs."""
+    parts = [cell.source for cell in notebook.cells]
+    for output in outputs(notebook):
+        parts.append(output.get("text", ""))
+        parts += [str(output["data"][kind]) for kind in output.get("data", {}) if kind.startswith("text/")]
+    return "\n".join(parts)
+
+
+def test_there_are_notebooks():
+    assert [file.stem[:2] for file in NOTEBOOKS] == [f"{i:02}" for i in range(len(NOTEBOOKS))]
+
+
+@pytest.mark.notebook
+@pytest.mark.model
+@EACH
+def test_runs_twice_on_the_embedded_model(file: Path, embedded: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delenv("SPECNB_TARGET", raising=False)
+    # Run all a second time in the same kernel: cells must not trip over what they left behind.
+    execute(file, times=2)
+
+
+@pytest.mark.notebook
+@EACH
+def test_runs_without_a_model_on_recorded_measurements(file: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("SPECNB_TARGET", "no-such-model.gguf")
+    executed = execute(file)
+    if "notebook.start(" in texts(executed):
+        assert "this notebook shows recorded runs" in texts(executed)
+        assert "measured here, now" not in texts(executed)
+
+
+@EACH
+def test_committed_outputs_are_clean(file: Path):
+    notebook = nbformat.read(file, as_version=4)
+    assert "widgets" not in notebook.metadata, "widget state is committed; use tests/notebooks/execute.py"
+    for output in outputs(notebook):
+        assert output.output_type != "error", output.get("evalue")
+        assert output.get("name") != "stderr", f"a warning is committed: {output.text}"
+        assert "application/vnd.jupyter.widget-view+json" not in output.get("data", {})
+    found = re.findall(r"(?<![\w.:/])/(?:home|root|Users|tmp|work|usr|opt|var)/[^\s'\"<]*", texts(notebook))
+    assert not found, f"absolute paths are committed: {found}"
+
+
+@EACH
+def test_committed_notebook_was_run_top_to_bottom(file: Path):
+    code = [cell for cell in nbformat.read(file, as_version=4).cells if cell.cell_type == "code"]
+    assert [cell.execution_count for cell in code] == list(range(1, len(code) + 1))
+
+
+@EACH
+def test_cells_are_short(file: Path):
+    for cell in nbformat.read(file, as_version=4).cells:
+        if cell.cell_type == "code":
+            assert len(cell.source.splitlines()) <= MOST_LINES, cell.source[:80]
+
+
+@EACH
+def test_figures_have_alt_text(file: Path):
+    for output in outputs(nbformat.read(file, as_version=4)):
+        if "image/png" in output.get("data", {}):
+            assert output.metadata["image/png"]["alt"].strip()
+            assert 'alt="' in output.data["text/html"]
+
+
+@EACH
+def test_a_static_figure_stands_before_every_widget(file: Path):
+    """So that the page reads on a code host and on paper."""
+    shown = False
+    for cell in nbformat.read(file, as_version=4).cells:
+        if any("text/html" in output.get("data", {}) for output in cell.get("outputs", [])):
+            shown = True
+        if cell.cell_type == "code" and re.search(r"\b(CycleCostExplorer|LiveGeneration)\(", cell.source):
+            assert shown, f"no static figure before the widget in: {cell.source[:80]}"
+
+
+@EACH
+def test_links_lead_to_notebooks_that_exist(file: Path):
+    for cell in nbformat.read(file, as_version=4).cells:
+        for target in re.findall(r"\]\(([\w./-]+\.ipynb)\)", cell.source):
+            assert (file.parent / target).exists(), f"{file.name} links to {target}"
