@@ -314,12 +314,12 @@ def _child(task: str, paths: Sequence[str]) -> None:
 
 def _use(path: str) -> str:
     from .backend import Model, Session
-    from .machine import usable_cores
 
     _say(step="loading the weights")
     with Model(path) as model:
         _say(step="making a context")
-        with Session(model, threads=usable_cores()) as session:
+        # One thread: two would wait for each other by spinning, up to a minute where something else holds a core.
+        with Session(model, threads=1) as session:
             for n in (1, 8):
                 _say(step=f"decoding {n} token{'s' * (n > 1)}")
                 session.extend([0] * n)

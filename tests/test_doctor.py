@@ -115,13 +115,14 @@ def test_require_raises_with_the_words_of_the_trial(child):
 
 
 @pytest.mark.model
-def test_the_embedded_model_passes_from_any_folder(embedded, tmp_path, monkeypatch):
+@pytest.mark.parametrize("safe_path", ["", "1"])
+def test_the_embedded_model_passes_from_any_folder(embedded, tmp_path, monkeypatch, safe_path):
     # A reader's folder may hold files that are named like modules, and the package may not be installed.
     (tmp_path / "json.py").write_text("raise SystemExit('the wrong json')")
     (tmp_path / "numpy.py").write_text("raise SystemExit('the wrong numpy')")
     (tmp_path / "linked.gguf").symlink_to(embedded)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("PYTHONSAFEPATH", "1")
+    monkeypatch.setenv("PYTHONSAFEPATH", safe_path)
     trial = doctor.try_model("linked.gguf")
     assert trial.ok, trial
     assert "Q4_1, 30 layers" in trial.detail and trial.fix == ""
