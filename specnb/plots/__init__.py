@@ -1,0 +1,77 @@
+"""Figures: ``plot_<noun>(record, *, ax=None) -> Axes`` and, beside each, its ``describe_<noun>``.
+
+A plot function draws into ``ax`` or into a new figure; it never shows and never saves. Its
+``describe_`` sibling takes the same data and returns the alt text. Together::
+
+    plots.show(plots.plot_cost_curve(curve), plots.describe_cost_curve(curve))
+
+``live_<noun>`` returns a ``LiveFigure`` whose ``update`` takes slider values and gives PNG bytes.
+Colours are Okabe and Ito's; series also differ in marker, line style or hatching, and in
+lightness, so that they can be told apart in grey print.
+"""
+
+from __future__ import annotations
+
+from ..render import LiveFigure, png, show
+from .alpha import (
+    describe_acceptance_and_alpha,
+    describe_alpha_bisection,
+    describe_kept_distribution,
+    describe_position_acceptance,
+    plot_acceptance_and_alpha,
+    plot_alpha_bisection,
+    plot_kept_distribution,
+    plot_position_acceptance,
+)
+from .cost import (
+    describe_compare_machines,
+    describe_cost_curve,
+    describe_formats,
+    plot_compare_machines,
+    plot_cost_curve,
+    plot_formats,
+)
+from .cycles import (
+    describe_cycle,
+    describe_ledger,
+    describe_speedup_over_k,
+    plot_cycle,
+    plot_ledger,
+    plot_speedup_over_k,
+)
+from .live import live_cycle, live_expected_tokens, live_speedup_over_k
+from .race import describe_race, plot_race
+from .runs import describe_run_timeline, plot_run_timeline
+
+__all__ = [
+    "LiveFigure",
+    "describe_acceptance_and_alpha",
+    "describe_alpha_bisection",
+    "describe_compare_machines",
+    "describe_cost_curve",
+    "describe_cycle",
+    "describe_formats",
+    "describe_kept_distribution",
+    "describe_ledger",
+    "describe_position_acceptance",
+    "describe_race",
+    "describe_run_timeline",
+    "describe_speedup_over_k",
+    "live_cycle",
+    "live_expected_tokens",
+    "live_speedup_over_k",
+    "plot_acceptance_and_alpha",
+    "plot_alpha_bisection",
+    "plot_compare_machines",
+    "plot_cost_curve",
+    "plot_cycle",
+    "plot_formats",
+    "plot_kept_distribution",
+    "plot_ledger",
+    "plot_position_acceptance",
+    "plot_race",
+    "plot_run_timeline",
+    "plot_speedup_over_k",
+    "png",
+    "show",
+]

@@ -1,0 +1,78 @@
+"""Numbers as figures write them: three digits, rounded as readers round, one meaning each."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from specnb import messages
+from specnb.records import CostCurve, Machine
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (18.15, "18.2"),  # half up; the double lies a little below
+        (78.98, "79.0"),
+        (0.165, "0.165"),
+        (9.996, "10.0"),
+        (99.96, "100"),
+        (0.09996, "0.100"),
+        (1337, "1337"),
+        (1336.6, "1337"),
+        (-3.456, "-3.46"),
+        (0, "0"),
+        (1e-7, "0.000000100"),
+        (float("inf"), "inf"),
+    ],
+)
+def test_a_number_has_three_significant_digits_and_no_exponent(value, text):
+    assert messages.number(value) == text
+
+
+@pytest.mark.parametrize(
+    ("written", "text"),
+    [
+        (messages.ms(44.77), "44.8 ms"),
+        (messages.seconds(1.254), "1.25 s"),
+        (messages.tokens_per_second(57.6), "57.6 tokens/s"),
+        (messages.speedup(1.157), "1.16×"),
+        (messages.speedup(0.49), "0.49×"),
+        (messages.speedup(12.345), "12.35×"),
+        (messages.percent(0.7143), "71.4%"),
+        (messages.percent(0.00075), "0.0750%"),
+        (messages.change(0.088), "+8.8%"),
+        (messages.change(-0.03), "−3.0%"),
+        (messages.tokens(1), "1.00 tokens"),
+        (messages.tokens(3.078), "3.08 tokens"),
+        (messages.counted(1, "pass", "passes"), "1 pass"),
+        (messages.counted(2, "token"), "2 tokens"),
+    ],
+)
+def test_each_unit_is_written_in_one_way(written, text):
+    assert written == text
+
+
+@pytest.mark.parametrize(
+    ("recorded", "label"),
+    [
+        ("", "measured here, now"),
+        ("2025-11-29 on Apple M3 Max", "recorded on 2025-11-29, Apple M3 Max"),
+        ("published in the M5 Pro article", "recorded: published in the M5 Pro article"),
+    ],
+)
+def test_the_label_says_recorded_or_measured_here(recorded, label):
+    assert messages.recorded_label(recorded) == label
+
+
+def test_a_curve_states_its_conditions():
+    curve = CostCurve("c", ((1, 5.0),), 128, 2, Machine("Ryzen 7"), contended=True)
+    assert messages.curve_label(curve) == (
+        "measured here, now · Ryzen 7 · context 128 tokens · 2 threads · other programs were running"
+    )
+    recorded = replace(curve, recorded="2025-11-29 on Ryzen 7", context_length=0, threads=None, contended=False)
+    assert messages.curve_label(recorded) == "recorded on 2025-11-29, Ryzen 7"
+    assert messages.curve_labels([curve, curve]) == messages.curve_label(curve)
+    assert messages.curve_labels([curve, recorded]) == "1 of 2 measured here, now; the rest recorded"
+    assert messages.curve_labels([curve, replace(curve, threads=4)]) == messages.MEASURED_HERE

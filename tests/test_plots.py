@@ -1,0 +1,433 @@
+"""Every figure: drawn from the published M5 Pro numbers, from little data, and described in words."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+import pytest
+from matplotlib.axes import Axes
+
+from specnb import messages, plots, render, theory
+from specnb.records import (
+    CostCurve,
+    Cycle,
+    Machine,
+    ModelInfo,
+    PublishedLedgerRow,
+    Run,
+    Sampling,
+)
+
+# Published by Lei阅读, the M5 Pro article: M5 Pro, Metal, Qwen2.5-7B-Instruct Q4_K_M with a 0.5B draft, greedy.
+M5_MS = {
+    1: 18.15, 2: 20.93, 3: 28.11, 4: 27.23, 5: 29.01, 6: 37.86, 7: 44.43, 8: 44.77,
+    9: 78.98, 12: 79.46, 16: 80.11, 24: 79.15, 32: 79.59,
+}  # fmt: skip
+M5 = CostCurve(
+    "Qwen2.5-7B Q4_K_M on M5 Pro",
+    tuple(M5_MS.items()),
+    context_length=0,
+    threads=None,
+    machine=Machine("Apple M5 Pro", backend="Metal"),
+    recorded="published in the M5 Pro article by Lei阅读, llama.cpp build 8ed274ef4",
+)
+CLIFFS, DIPS = theory.cliffs(M5_MS), theory.dips(M5_MS)
+PLAIN_MS = 1000 / 57.6
+ACCEPTANCE = {1: 0.7143, 2: 0.6163, 3: 0.5200, 4: 0.4565, 5: 0.3818, 7: 0.2946, 11: 0.2100, 16: 0.1498}
+MEASURED = [(1, 1.16, (1.12, 1.17)), (2, 1.03, None), (3, 1.13, None), (7, 0.73, None), (11, 0.49, None)]
+LEDGER = [
+    PublishedLedgerRow(1, 1.72, 2.82, 20.93, 72.6, 66.7),
+    PublishedLedgerRow(7, 3.08, 19.72, 44.77, 47.7, 42.3),
+    PublishedLedgerRow(16, 3.41, 45.08, 81.56, 27.0, 25.2),
+]
+
+
+def repeated(fmt: str, slope: float) -> CostCurve:
+    """A curve with eight samples of each N, measured here."""
+    noise = np.random.default_rng(int(slope * 10))
+    samples = [(n, float((10 + slope * n) * noise.lognormal(0, 0.03))) for _ in range(8) for n in range(1, 34)]
+    model = ModelInfo("SmolLM2", "llama", fmt, 1, 1, 1, 1, 1, 1)
+    return CostCurve(f"SmolLM2 {fmt}", tuple(samples), 128, 2, Machine("Ryzen 7"), model)
+
+
+def bisection(target: float, k: int, count: int) -> list[tuple[float, float, float, float]]:
+    low, high, steps = 0.0, 1.0, []
+    for _ in range(count):
+        mid = (low + high) / 2
+        value = theory.expected_tokens(mid, k)
+        steps.append((low, high, mid, value))
+        low, high = (mid, high) if value < target else (low, mid)
+    return steps
+
+
+def run(count: int, *, timed: bool = True, k: int = 5) -> Run:
+    random = np.random.default_rng(1)
+    cycles = []
+    for i in range(count):
+        drafted = int(random.integers(0, k + 1))
+        kept = min(drafted, int(random.integers(0, k + 1)))
+        times = (0.003 * drafted, 0.02, 0.001, 0.0) if timed else (0.0,) * 4
+        emitted = tuple(range(kept + 1))
+        cycles.append(Cycle("ngram", i, tuple(range(drafted)), min(drafted, kept + 1), kept, emitted, None, *times))
+    return Run((1,), tuple(cycles), "ngram", k, 0, 0.0, Sampling(), 0.1)
+
+
+def speedups(draft_ms: float) -> dict[int, float]:
+    return {n - 1: theory.speedup(0.69, n - 1, draft_ms, M5_MS, PLAIN_MS) for n in M5_MS if n > 1}
+
+
+MINE = repeated("Q4_0", 2.0)
+KEPT_BY_POSITION = [(142, 200), (96, 142), (0, 1), (0, 0)]
+INTERVALS = [theory.alpha_interval(kept, tested) if tested else None for kept, tested in KEPT_BY_POSITION]
+COUNTS, EXPECTED = [58, 46, 26, 70], theory.tokens_per_cycle_distribution(0.69, 3)
+ROWS = [(k, rate, theory.solve_alpha(1 + k * rate, k)) for k, rate in ACCEPTANCE.items()]
+
+# name -> draws, and describes the same data. Published numbers first, then as little as there can be.
+FIGURES: dict[str, tuple[Callable[..., Axes], Callable[[], str]]] = {
+    "cost_m5": (
+        lambda **ax: plots.plot_cost_curve(M5, cliffs=CLIFFS, dips=DIPS, **ax),
+        lambda: plots.describe_cost_curve(M5, CLIFFS, DIPS),
+    ),
+    "cost_measured": (
+        lambda **ax: plots.plot_cost_curve(MINE, **ax),
+        lambda: plots.describe_cost_curve(MINE),
+    ),
+    "cost_relative": (
+        lambda **ax: plots.plot_cost_curve([M5, MINE], relative=True, cliffs=CLIFFS, **ax),
+        lambda: plots.describe_cost_curve([M5, MINE], relative=True),
+    ),
+    "cost_one_sample": (
+        lambda **ax: plots.plot_cost_curve(CostCurve("one", ((4, 5.0),), 0, None, Machine("m")), **ax),
+        lambda: plots.describe_cost_curve(CostCurve("one", ((4, 5.0),), 0, None, Machine("m"))),
+    ),
+    "formats": (
+        lambda **ax: plots.plot_formats([MINE, repeated("F16", 0.9), M5], **ax),
+        lambda: plots.describe_formats([MINE, repeated("F16", 0.9), M5]),
+    ),
+    "machines": (
+        lambda **ax: plots.plot_compare_machines(M5, MINE, **ax),
+        lambda: plots.describe_compare_machines(M5, MINE),
+    ),
+    "cycle": (
+        lambda **ax: plots.plot_cycle(7, 2.817, 44.77, 1.8, plain=(3.08, PLAIN_MS), recorded=M5.recorded, **ax),
+        lambda: plots.describe_cycle(7, 2.817, 44.77, 1.8, plain=(3.08, PLAIN_MS)),
+    ),
+    "cycle_plain": (lambda **ax: plots.plot_cycle(0, 0.0, 18.15, **ax), lambda: plots.describe_cycle(0, 0.0, 18.15)),
+    "ledger": (
+        lambda **ax: plots.plot_ledger(LEDGER, plain=57.6, recorded=M5.recorded, **ax),
+        lambda: plots.describe_ledger(LEDGER, plain=57.6),
+    ),
+    "ledger_one": (lambda **ax: plots.plot_ledger(LEDGER[:1], **ax), lambda: plots.describe_ledger(LEDGER[:1])),
+    "speedup": (
+        lambda **ax: plots.plot_speedup_over_k(
+            {"α = 0.69": speedups(2.817), "free drafts": speedups(0.0)}, measured=MEASURED, recorded="", **ax
+        ),
+        lambda: plots.describe_speedup_over_k({"α = 0.69": speedups(2.817)}, measured=MEASURED),
+    ),
+    "speedup_empty": (lambda **ax: plots.plot_speedup_over_k({}, **ax), lambda: plots.describe_speedup_over_k({})),
+    "speedup_measured": (
+        lambda **ax: plots.plot_speedup_over_k({}, measured=[(4, 0.7, None)], **ax),
+        lambda: plots.describe_speedup_over_k({}, measured=[(4, 0.7, None)]),
+    ),
+    "bisection": (
+        lambda **ax: plots.plot_alpha_bisection(bisection(3.078, 7, 12), 3.078, 7, theory.expected_tokens, **ax),
+        lambda: plots.describe_alpha_bisection(bisection(3.078, 7, 12), 3.078, 7),
+    ),
+    "bisection_one": (
+        lambda **ax: plots.plot_alpha_bisection(bisection(1.5, 1, 1), 1.5, 1, theory.expected_tokens, **ax),
+        lambda: plots.describe_alpha_bisection(bisection(1.5, 1, 1), 1.5, 1),
+    ),
+    "acceptance": (
+        lambda **ax: plots.plot_acceptance_and_alpha(ROWS, recorded=M5.recorded, **ax),
+        lambda: plots.describe_acceptance_and_alpha(ROWS),
+    ),
+    "acceptance_one": (
+        lambda **ax: plots.plot_acceptance_and_alpha(ROWS[:1], **ax),
+        lambda: plots.describe_acceptance_and_alpha(ROWS[:1]),
+    ),
+    "position": (
+        lambda **ax: plots.plot_position_acceptance(KEPT_BY_POSITION, 0.69, intervals=INTERVALS, recorded="", **ax),
+        lambda: plots.describe_position_acceptance(KEPT_BY_POSITION, 0.69),
+    ),
+    "position_untested": (
+        lambda **ax: plots.plot_position_acceptance([(0, 0)], **ax),
+        lambda: plots.describe_position_acceptance([(0, 0)]),
+    ),
+    "kept": (
+        lambda **ax: plots.plot_kept_distribution(COUNTS, EXPECTED, alpha=0.69, **ax),
+        lambda: plots.describe_kept_distribution(COUNTS, EXPECTED),
+    ),
+    "kept_none": (
+        lambda **ax: plots.plot_kept_distribution([0], [1.0], **ax),
+        lambda: plots.describe_kept_distribution([0], [1.0]),
+    ),
+    "race": (
+        lambda **ax: plots.plot_race([run(30), run(20)], recorded="", **ax),
+        lambda: plots.describe_race([run(30), run(20)]),
+    ),
+    "timeline": (lambda **ax: plots.plot_run_timeline(run(30), **ax), lambda: plots.describe_run_timeline(run(30))),
+    "timeline_long": (
+        lambda **ax: plots.plot_run_timeline(run(300), **ax),
+        lambda: plots.describe_run_timeline(run(300)),
+    ),
+    "timeline_untimed": (
+        lambda **ax: plots.plot_run_timeline(run(1, timed=False), **ax),
+        lambda: plots.describe_run_timeline(run(1, timed=False)),
+    ),
+}
+
+
+def every_figure() -> pytest.MarkDecorator:
+    return pytest.mark.parametrize(("draw", "describe"), FIGURES.values(), ids=FIGURES)
+
+
+@every_figure()
+@pytest.mark.filterwarnings("error")
+def test_every_figure_renders_with_its_axes_named(draw, describe):
+    ax = draw()
+    assert isinstance(ax, Axes)
+    assert render.png(ax).startswith(b"\x89PNG")
+    assert ax.get_title(loc="left") and ax.get_xlabel()
+    assert ax.get_ylabel() or [tick.get_text() for tick in ax.get_yticklabels()] != [""]
+    width, height = render.size_css_px(ax)
+    assert width == 720 and 200 <= height <= 480
+
+
+@every_figure()
+def test_every_figure_is_described_in_words(draw, describe):
+    text = describe()
+    assert len(text) > 25 and text.rstrip().endswith(".")
+    assert "nan" not in text.lower() and "None" not in text
+
+
+@every_figure()
+def test_every_figure_draws_into_axes_that_it_is_given(draw, describe):
+    with render.lock:
+        figure = render.new_figure(10.0, 4.0)
+        left, right = figure.subplots(1, 2)
+    assert draw(ax=right) is right
+    assert right.get_title(loc="left") and not left.has_data()
+    assert render.png(figure)
+
+
+@every_figure()
+def test_no_text_leaves_the_figure_or_is_too_small(draw, describe):
+    ax = draw()
+    render.png(ax)
+    figure = ax.figure
+    renderer = figure.canvas.get_renderer()
+    legend = ax.get_legend()
+    texts = [ax.title, ax._left_title, ax.xaxis.label, ax.yaxis.label, *ax.texts]
+    texts += [] if legend is None else legend.get_texts()
+    for axis in (ax.xaxis, ax.yaxis):
+        low, high = sorted(axis.get_view_interval())
+        ticks = zip(axis.get_ticklocs(), axis.get_ticklabels(), strict=True)
+        texts += [label for place, label in ticks if low <= place <= high]  # matplotlib keeps more than it draws
+    for text in texts:
+        if not text.get_text().strip() or not text.get_visible():
+            continue
+        box = text.get_window_extent(renderer)
+        assert box.x0 >= 0 and box.y0 >= 0, text
+        assert box.x1 <= figure.bbox.x1 and box.y1 <= figure.bbox.y1, text
+        assert text.get_fontsize() >= 9.0, text
+
+
+def test_every_plot_is_among_the_figures_tested_here():
+    tested = {name for draw, _ in FIGURES.values() for name in draw.__code__.co_names}
+    assert {name for name in plots.__all__ if name.startswith("plot_")} <= tested
+
+
+def test_every_plot_has_a_description_that_takes_the_same_record():
+    nouns = {name.removeprefix("plot_") for name in plots.__all__ if name.startswith("plot_")}
+    assert nouns == {name.removeprefix("describe_") for name in plots.__all__ if name.startswith("describe_")}
+    for noun in nouns:
+        plotted = inspect.signature(getattr(plots, f"plot_{noun}")).parameters
+        described = inspect.signature(getattr(plots, f"describe_{noun}")).parameters
+        assert next(iter(plotted)) == next(iter(described)), noun
+        assert set(described) <= set(plotted), noun
+        assert plotted["ax"].default is None, noun
+
+
+def test_a_curve_says_what_it_shows_and_where_it_comes_from():
+    text = plots.describe_cost_curve(M5, CLIFFS, DIPS)
+    assert "18.2 ms at N=1" in text and "44.8 at 8, 79.0 at 9" in text
+    assert "Cliff from N=8 to 9: 1.76× the time." in text
+    assert "Dips, where one token more is cheaper, at N=4." in text
+    assert "published in the M5 Pro article by Lei阅读" in text
+    assert "Measured here, now · Ryzen 7 · context 128 tokens" in plots.describe_cost_curve(MINE)
+
+
+def test_a_long_curve_is_described_by_the_n_that_matter():
+    text = plots.describe_cost_curve(MINE, [theory.Cliff(20, 21, 50.0, 52.0, 1.04)])
+    assert " at 20," in text and " at 21," in text and " at 32," in text
+    assert " at 19," not in text
+
+
+def lines_of(ax: Axes) -> list[tuple[float, float]]:
+    """(from x, to x) of every line that joins two points of a staircase."""
+    segments = (segment for part in ax.collections if hasattr(part, "get_segments") for segment in part.get_segments())
+    return [(segment[0][0], segment[1][0]) for segment in segments if segment[0][0] != segment[1][0]]
+
+
+def test_no_line_crosses_an_n_that_was_not_measured():
+    joined = lines_of(plots.plot_cost_curve(M5))
+    assert joined == [(n, n + 1) for n in range(1, 9)]
+    assert lines_of(plots.plot_speedup_over_k({"": speedups(2.817)}))[-1] == (7, 8)
+
+
+def test_the_points_are_the_medians_and_nothing_else():
+    ax = plots.plot_cost_curve(MINE)
+    xs, ys = ax.lines[0].get_data()
+    assert dict(zip(xs, ys, strict=True)) == MINE.median_ms
+
+
+def test_single_samples_have_no_interval_bars_and_repeated_ones_have():
+    assert not plots.plot_cost_curve(M5).containers
+    assert plots.plot_cost_curve(MINE).containers
+
+
+def test_cliff_and_dip_are_named_in_the_figure():
+    texts = [text.get_text() for text in plots.plot_cost_curve(M5, cliffs=CLIFFS, dips=DIPS).texts]
+    assert "cliff 8→9: 1.76×" in texts and "dip at 4" in texts
+
+
+@pytest.mark.parametrize("recorded", ["", "2025-11-29 on Ryzen 7"])
+def test_figures_carry_the_label_of_their_data(recorded):
+    ax = plots.plot_ledger(LEDGER, recorded=recorded)
+    assert messages.recorded_label(recorded) in [text.get_text() for text in ax.texts]
+
+
+def test_a_relative_curve_without_t1_says_what_to_measure():
+    curve = CostCurve("late start", ((2, 5.0), (3, 6.0)), 0, None, Machine("m"))
+    for draw in (lambda: plots.plot_formats([curve]), lambda: plots.describe_compare_machines(M5, curve)):
+        with pytest.raises(ValueError, match=r"'late start' lacks \(measured: 2, 3\)"):
+            draw()
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda: plots.plot_cost_curve([]),
+        lambda: plots.plot_ledger([]),
+        lambda: plots.plot_alpha_bisection([], 2.0, 3, theory.expected_tokens),
+        lambda: plots.plot_acceptance_and_alpha([]),
+        lambda: plots.plot_position_acceptance([]),
+        lambda: plots.plot_kept_distribution([], []),
+        lambda: plots.plot_run_timeline(run(0)),
+        lambda: plots.plot_kept_distribution([1, 2], [1.0]),
+    ],
+)
+def test_data_that_cannot_be_plotted_are_refused_in_words(draw):
+    with pytest.raises(ValueError, match=r"There is n|must both run"):
+        draw()
+
+
+# --- sliders ----------------------------------------------------------------------------------
+
+CYCLE = {"draft_ms": 2.8, "verify_ms": 44.8, "other_ms": 1.0, "tokens": 3.08, "plain_ms": 17.4}
+
+
+def test_every_live_figure_moves_and_comes_back():
+    speedup = plots.live_speedup_over_k(range(1, 32), measured=MEASURED)
+    cycle, tokens = plots.live_cycle(140), plots.live_expected_tokens(theory.expected_tokens)
+    cases = (
+        (speedup, {"predicted": speedups(2.817), "k": 3}, {"predicted": {}, "k": 3}),
+        (speedup, {"predicted": speedups(2.817), "k": 3}, {"predicted": speedups(0.0), "k": 10}),
+        (cycle, {"k": 7, **CYCLE}, {"k": 0, **CYCLE}),
+        (tokens, {"alpha": 0.69, "k": 7}, {"alpha": 1.0, "k": 16}),
+    )
+    for figure, here, there in cases:
+        first = figure.update(**here)
+        assert figure.update(**there) != first
+        assert figure.update(**here) == first
+
+
+def test_the_live_speedup_leaves_gaps_and_says_what_was_not_measured():
+    figure = plots.live_speedup_over_k(range(1, 32))
+    figure.update(predicted=speedups(2.817), k=9)
+    line, readout = figure._moving[0], figure._moving[-1]
+    assert np.isnan(dict(zip(*line.get_data(), strict=True))[9])
+    assert readout.get_text() == "k=9: N=10 was not measured"
+    figure.update(predicted=speedups(2.817), k=1)
+    assert readout.get_text() == f"k=1: {messages.speedup(speedups(2.817)[1])}"
+
+
+def test_figures_are_the_same_from_any_thread_while_a_slider_is_dragged():
+    names = ("cost_m5", "formats", "cycle", "ledger", "speedup", "bisection", "acceptance", "timeline")
+    expected = {name: render.png(FIGURES[name][0]()) for name in names}
+    live = plots.live_expected_tokens(theory.expected_tokens)
+    alphas = np.linspace(0.1, 0.9, 160)
+    expected_live = [live.update(alpha=alpha, k=7) for alpha in alphas[:5]]
+
+    def draw(name: str) -> list[bool]:
+        return [render.png(FIGURES[name][0]()) == expected[name] for _ in range(3)]
+
+    with ThreadPoolExecutor(9) as threads:
+        dragged = threads.submit(lambda: [live.update(alpha=alpha, k=7) for alpha in alphas])
+        drawn = list(threads.map(draw, names))
+        assert all(all(same) for same in drawn)
+        assert dragged.result()[:5] == expected_live
+
+
+# --- the rules --------------------------------------------------------------------------------
+
+
+def test_the_reader_s_matplotlib_style_changes_nothing():
+    draw = FIGURES["speedup"][0]
+    plain = render.png(draw())
+    with matplotlib.rc_context({"font.size": 20.0, "axes.facecolor": "black", "legend.frameon": True}):
+        assert render.png(draw()) == plain
+
+
+def test_no_figure_needs_pyplot():
+    script = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import test_plots
+for draw, _ in test_plots.FIGURES.values():
+    test_plots.render.png(draw())
+test_plots.test_every_live_figure_moves_and_comes_back()
+sys.exit("matplotlib.pyplot" in sys.modules)
+"""
+    tests = str(Path(__file__).parent)
+    done = subprocess.run([sys.executable, "-c", script, tests], check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+PACKAGE = Path(plots.__file__).resolve().parent.parent
+SPEAKING_CALLS = {
+    "set_title", "set_xlabel", "set_ylabel", "text", "annotate", "set_text", "suptitle", "legend", "head", "note",
+}  # fmt: skip
+SPEAKING_KEYWORDS = {"label", "title", "description", "tooltip", "placeholder", "options", "labels"}
+
+
+def spoken_literals(source: str) -> Iterator[str]:
+    """Words given as literals to calls that put text on a figure or a widget."""
+    for call in (node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)):
+        name = getattr(call.func, "attr", getattr(call.func, "id", ""))
+        values = [*call.args] if name in SPEAKING_CALLS else []
+        values += [keyword.value for keyword in call.keywords if keyword.arg in SPEAKING_KEYWORDS]
+        for part in (part for value in values for part in ast.walk(value)):
+            if isinstance(part, ast.Constant) and isinstance(part.value, str) and any(map(str.isalpha, part.value)):
+                yield f"line {call.lineno}: {name}: {part.value!r}"
+
+
+def test_figures_take_their_words_from_messages():
+    for file in [*sorted((PACKAGE / "plots").rglob("*.py")), PACKAGE / "render.py"]:
+        assert list(spoken_literals(file.read_text(encoding="utf-8"))) == [], file.name
+
+
+@pytest.mark.parametrize(
+    "source",
+    ['ax.set_title("Speed")', 'ax.plot(x, label=f"k={k}")', 'ax.text(0, 0, "a" + b)', 'IntSlider(description="k")'],
+)
+def test_a_literal_word_is_found(source):
+    assert len(list(spoken_literals(source))) >= 1
