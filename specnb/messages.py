@@ -497,15 +497,18 @@ def gauges(plain: Run | None, run: Run | None, loop: Loop | None) -> str:
         ("realised k", _known(run and run.mean_draft_length, number)),
     )
     boxes = "".join(
-        '<div style="border:1px solid #bbb;border-radius:4px;padding:4px 10px;min-width:7em;background:#fff;color:#1a1a1a">'
-        f'<div style="font-size:12px;color:#555">{name}</div><div style="font-size:18px;font-weight:600">{value}</div></div>'
+        '<div style="border:1px solid #bbb;border-radius:4px;padding:4px 10px;min-width:7em;'
+        'background:#fff;color:#1a1a1a">'
+        f'<div style="font-size:12px;color:#555">{name}</div>'
+        f'<div style="font-size:18px;font-weight:600">{value}</div></div>'
         for name, value in cells
     )
     badge = (
         ""
         if loop is None
         else '<div style="margin-top:6px;color:#7a2e00;font-weight:600">⚠ The text repeats itself every '
-        f"{loop.period} tokens from token {loop.start} on. Loops flatter every drafter: do not trust these figures.</div>"
+        f"{loop.period} tokens from token {loop.start} on. "
+        "Loops flatter every drafter: do not trust these figures.</div>"
     )
     return f'<div style="display:flex;flex-wrap:wrap;gap:6px">{boxes}</div>{badge}'
 
