@@ -165,7 +165,7 @@ class Model:
     @property
     def info(self) -> ModelInfo:
         return ModelInfo(
-            name=self.metadata("general.name") or self.path.stem,
+            name=name_without_format(self.path),
             architecture=self.architecture,
             format=self.format,
             n_parameters=llama.llama_model_n_params(self.handle),
@@ -484,7 +484,14 @@ def quantize(source: Path, destination: Path, format: str, *, threads: int) -> N
         code = llama.llama_model_quantize(str(source).encode(), str(destination).encode(), ctypes.byref(params))
     if code != 0:
         destination.unlink(missing_ok=True)
-        raise ModelError(f"llama.cpp could not write {source.name} as {format} (code {code}). {' '.join(said)}".rstrip())
+        reason = " ".join(said)
+        raise ModelError(f"llama.cpp could not write {source.name} as {format} (code {code}). {reason}".rstrip())
+
+
+def name_without_format(path: Path) -> str:
+    """What people call a model: its file's name without the weight format at the end."""
+    ending = next((f for f in sorted(_FORMAT_NAMES.values(), key=len, reverse=True) if path.stem.endswith(f)), "")
+    return path.stem.removesuffix(ending).rstrip(".-_") or path.stem
 
 
 def read_format(path: Path) -> str:

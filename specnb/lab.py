@@ -147,8 +147,10 @@ class Lab:
     def _own_layers(self, n_drop: int) -> Path:
         """A subset of the target's own layers: the searched one for the embedded model, else a guess."""
         keep = self.model.n_layer - n_drop
-        layers = store.load_layer_search().keeping(keep).layers if self.embedded else _without_late_middle(
-            self.model.n_layer, n_drop
+        layers = (
+            store.load_layer_search().keeping(keep).layers
+            if self.embedded
+            else _without_late_middle(self.model.n_layer, n_drop)
         )
         return models.layer_subset(self.model.path, layers)
 

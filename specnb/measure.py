@@ -102,9 +102,7 @@ def drift(samples: Sequence[tuple[int, float]]) -> float:
     return median(changes) if changes else 0.0
 
 
-def draft_cost(
-    drafter: Drafter, prompt: Sequence[int], *, k: int = 4, repeats: int = 15, label: str = ""
-) -> DraftCost:
+def draft_cost(drafter: Drafter, prompt: Sequence[int], *, k: int = 4, repeats: int = 15, label: str = "") -> DraftCost:
     """Times a drafter's proposals of k tokens on one context, apart from any run.
 
     Raises ValueError when the drafter proposes nothing there: an n-gram drafter has no cost per

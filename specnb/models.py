@@ -83,9 +83,10 @@ def download(hub_id: str) -> Path:
             listed = huggingface_hub.list_repo_files(repository)
             files = [f for f in listed if f.endswith(".gguf") and wanted.lower() in f.lower()]
         if len(files) != 1:
+            found = f": {', '.join(files)}" if files else ""
             raise ModelError(
-                f"{repository} has {len(files)} GGUF files that match {wanted!r}{': ' + ', '.join(files) if files else ''}"
-                ". Name one file: owner/repository:file.gguf"
+                f"{repository} has {len(files)} GGUF files that match {wanted!r}{found}. Name one file: "
+                "owner/repository:file.gguf"
             )
         return Path(huggingface_hub.hf_hub_download(repository, files[0]))
     except ModelError:
@@ -159,8 +160,9 @@ def cache_folder() -> Path:
 
 def _derived(source: Path, label: str, make: Callable[[Path], None]) -> Path:
     """The cached file for (contents of source, label), made under a temporary name so that it is whole or absent."""
-    final = cache_folder() / f"{source.stem.split('.')[0]}-{_fingerprint(source)}-{label}.gguf"
+    final = cache_folder() / _fingerprint(source) / f"{backend.name_without_format(source)}.{label}.gguf"
     if not final.exists():
+        final.parent.mkdir(exist_ok=True)
         handle, name = tempfile.mkstemp(suffix=".part", dir=final.parent)
         os.close(handle)
         try:

@@ -23,9 +23,7 @@ class Prediction:
     speedup_by_k: dict[int, float]
 
 
-def from_run(
-    run: Run, *, draft_ms: float, verify_ms: Mapping[int, float], other_ms: float = 0.0
-) -> Prediction:
+def from_run(run: Run, *, draft_ms: float, verify_ms: Mapping[int, float], other_ms: float = 0.0) -> Prediction:
     """Speedup over k if every cycle that had a draft in ``run`` had one of k tokens.
 
     draft_ms: per drafted token. verify_ms: N -> ms. other_ms: a cycle's sampling and bookkeeping,
@@ -53,7 +51,13 @@ def from_run(
 
 
 def _speedup(
-    alpha: float, k: int, share: float, draft_ms: float, verify_ms: Mapping[int, float], plain_ms: float, other_ms: float
+    alpha: float,
+    k: int,
+    share: float,
+    draft_ms: float,
+    verify_ms: Mapping[int, float],
+    plain_ms: float,
+    other_ms: float,
 ) -> float:
     """Cycles with a draft cost and emit what theory says; the others are plain."""
     tokens = share * theory.expected_tokens(alpha, k) + (1 - share)

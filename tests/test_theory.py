@@ -416,7 +416,7 @@ def test_m5_staircase():
 
 
 def test_lcp24536_two_estimators_of_alpha_agree():
-    # ggml-org/llama.cpp #24536: k=3, 87 cycles, 259 drafted, 167 kept; kept at position 1, 2, 3: 80.5 %, 63.2 %, 48.3 %.
+    # ggml-org/llama.cpp #24536: k=3, 87 cycles, 259 drafted, 167 kept; by position 80.5 %, 63.2 %, 48.3 %.
     cycles, kept = 87, 167
     kept_at = [round(cycles * share) for share in (0.805, 0.632, 0.483)]
     assert sum(kept_at) == kept
@@ -437,7 +437,7 @@ def test_llamadart344_acceptance_says_twice_as_bad_and_alpha_says_the_same():
 
 
 def test_vllm24344_cycles_without_a_draft_leave_alpha_alone():
-    # vllm-project/vllm #24344, n-gram, k=5: 993 cycles, 4960 drafted, 3562 kept, 821 steps without a draft, 5376 emitted.
+    # vllm-project/vllm #24344, n-gram, k=5: 993 cycles, 4960 drafted, 3562 kept, 821 steps undrafted, 5376 emitted.
     lengths = [5] * 992  # taken as 992 full drafts (4960 tokens) and one empty one
     assert 993 + 3562 + 821 == 5376
     with_plain = theory.solve_alpha_mixed(5376 / (993 + 821), lengths + [0] * 822)

@@ -8,7 +8,7 @@ import json
 from . import curve, overhead, redraw
 
 BENCHMARKS = {"curve": curve, "overhead": overhead, "redraw": redraw}
-"""Each module has ``run(quick) -> figures`` (a dict ready for JSON) and ``table(figures) -> str``; its docstring is the help."""
+"""Each module has ``run(quick) -> figures`` (ready for JSON) and ``table(figures) -> str``; its docstring is the help."""
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -17,7 +17,9 @@ def main(arguments: list[str] | None = None) -> None:
     for name, module in BENCHMARKS.items():
         command = commands.add_parser(name, help=module.__doc__.splitlines()[0], description=module.__doc__)
         command.add_argument("--quick", action="store_true", help="end within 50 s on two cores")
-        command.add_argument("--json", action="store_true", help="print the figures as one JSON object on the last line")
+        command.add_argument(
+            "--json", action="store_true", help="print the figures as one JSON object on the last line"
+        )
     chosen = parser.parse_args(arguments)
     module = BENCHMARKS[chosen.name]
     figures = module.run(quick=chosen.quick)

@@ -48,7 +48,9 @@ def table(figures: dict[str, object]) -> str:
         f"{row['n']:>3}  {row['ms']:>9.2f}  {row['low_ms']:>8.2f} … {row['high_ms']:>8.2f}  {row['relative']:>9.2f}"
         for row in figures["rows"]
     ]
-    contended = "; another process was using the cores, so measure again when it is quiet" if figures["contended"] else ""
+    contended = (
+        "; another process was using the cores, so measure again when it is quiet" if figures["contended"] else ""
+    )
     lines.append(
         f"{figures['points']} points, {figures['samples']} samples in {figures['seconds']} s; widest interval "
         f"±{100 * figures['max_ci_rel']:.1f} % of the median; drift {100 * figures['drift']:+.1f} %{contended}"

@@ -10,7 +10,6 @@ from .. import messages, plots, theory
 from ..records import CostCurve
 from . import controls
 
-
 HIGHEST_SPEEDUP = 5.0
 """Top of the axis; it must not move while a slider does."""
 
@@ -23,9 +22,7 @@ class CycleCostExplorer:
     alpha, gamma, k: where the sliders start.
     """
 
-    def __init__(
-        self, curves: Mapping[str, CostCurve], *, alpha: float = 0.7, gamma: float = 0.16, k: int = 4
-    ) -> None:
+    def __init__(self, curves: Mapping[str, CostCurve], *, alpha: float = 0.7, gamma: float = 0.16, k: int = 4) -> None:
         self._staircases = {name: curve.median_ms for name, curve in curves.items()}
         longest = max(self._staircases.values(), key=len)
         self._staircases[messages.FLAT_STAIRCASE] = {n: 1.0 for n in longest}
@@ -48,9 +45,7 @@ class CycleCostExplorer:
         plain_ms = verify_ms[1]
         draft_ms = self.gamma.value * plain_ms
         alpha, k = self.alpha.value, self.k.value
-        speedups = {
-            n - 1: theory.speedup(alpha, n - 1, draft_ms, verify_ms, plain_ms) for n in verify_ms if n > 1
-        }
+        speedups = {n - 1: theory.speedup(alpha, n - 1, draft_ms, verify_ms, plain_ms) for n in verify_ms if n > 1}
         best = theory.best_k(alpha, draft_ms, verify_ms, plain_ms)
         self.readout.value = messages.explorer_readout(
             k=k,

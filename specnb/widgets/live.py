@@ -58,7 +58,9 @@ class LiveGeneration:
         self.run_button = ipywidgets.Button(description=messages.RUN, icon="play", button_style="primary")
         self.stop_button = ipywidgets.Button(description=messages.STOP, icon="stop", disabled=True)
         self.status = ipywidgets.HTML(messages.LIVE_READY)
-        self.stream = ipywidgets.HTML(stream.stream_html([], self._lab.model.piece, show_refused=True))
+        self.stream = ipywidgets.HTML(
+            stream.stream_html([], self._lab.model.piece, show_refused=True), layout=ipywidgets.Layout(height="280px")
+        )
         self.gauges = ipywidgets.HTML(messages.gauges(None, None, None))
         empty = plots.plot_speedup_over_k({})
         self.picture = controls.image(render.size_css_px(empty), render.png(empty), messages.LIVE_ALT)
@@ -156,9 +158,7 @@ class LiveGeneration:
     def _show_stream(self) -> None:
         # A copy: the worker may append while a click redraws.
         cycles = list(self._cycles)
-        self.stream.value = stream.stream_html(
-            cycles, self._lab.model.piece, show_refused=self.show_refused.value
-        )
+        self.stream.value = stream.stream_html(cycles, self._lab.model.piece, show_refused=self.show_refused.value)
 
     def _show_result(self, plain: Run, speculative: Run) -> None:
         self.gauges.value = messages.gauges(plain, speculative, find_loop(speculative.tokens))

@@ -17,7 +17,8 @@ _STYLES = {
 }
 _BOX = (
     "font-family:ui-monospace,Menlo,Consolas,monospace;font-size:13px;line-height:1.7;white-space:pre-wrap;"
-    "background:#fff;color:#1a1a1a;border:1px solid #bbb;border-radius:4px;padding:8px 10px;height:220px;overflow-y:auto"
+    "background:#fff;color:#1a1a1a;border:1px solid #bbb;border-radius:4px;padding:8px 10px;"
+    "min-height:4em;max-height:260px;overflow-y:auto"
 )
 
 

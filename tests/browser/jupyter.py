@@ -64,9 +64,7 @@ def picture(page: Page) -> str:
 
 
 def wait_for_new_picture(page: Page, old: str) -> None:
-    page.wait_for_function(
-        "old => [...document.querySelectorAll('img.widget-image')].at(-1).src !== old", arg=old
-    )
+    page.wait_for_function("old => [...document.querySelectorAll('img.widget-image')].at(-1).src !== old", arg=old)
 
 
 def screenshot(page: Page, name: str) -> None:

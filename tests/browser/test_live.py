@@ -75,4 +75,4 @@ def test_refused_tokens_can_be_hidden(notebook):
     struck = "[role=log] span[style*='line-through']"
     assert page.locator(struck).count() > 0
     page.get_by_label("show refused tokens").uncheck()
-    page.wait_for_function(f"() => document.querySelectorAll(\"{struck}\").length === 0")
+    page.wait_for_function(f'() => document.querySelectorAll("{struck}").length === 0')
