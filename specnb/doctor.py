@@ -236,7 +236,7 @@ def _disk() -> Finding:
     from .models import cache_folder
 
     folder = cache_folder()
-    kept = sum(file.stat().st_size for file in folder.glob("*.gguf")) / 2**30
+    kept = sum(file.stat().st_size for file in folder.rglob("*.gguf")) / 2**30
     wanted = max(0.0, ROOM_GIB - kept)
     free = shutil.disk_usage(folder).free / 2**30
     detail = f"{free:.1f} GiB free, {wanted:.1f} GiB wanted for models in other weight formats"

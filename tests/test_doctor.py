@@ -239,7 +239,9 @@ def test_little_memory_little_disk_and_busy_cores_are_told(healthy, no_models, m
 
 def test_models_already_derived_need_no_more_disk(healthy, no_models, monkeypatch):
     monkeypatch.setattr(doctor.shutil, "disk_usage", lambda _folder: SimpleNamespace(free=2**29))
-    with (models.cache_folder() / "derived.gguf").open("wb") as file:
+    folder = models.cache_folder() / "of one model"
+    folder.mkdir()
+    with (folder / "derived.gguf").open("wb") as file:
         file.truncate(int(1.2 * 2**30))  # sparse: takes no room
     assert named(doctor.examine())["disk"].ok
 
