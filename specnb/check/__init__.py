@@ -94,7 +94,7 @@ def predict(name: str, guess: object, *, truth: float | None) -> Verdict:
 
 
 def predictions() -> tuple[Guess, ...]:
-    """The guesses of this kernel's session, one per name, in the order in which they were first made."""
+    """The guesses made since the kernel started, one per name, in the order in which they were first made."""
     return tuple(_guesses.values())
 
 
