@@ -279,6 +279,15 @@ def test_a_draft_that_is_too_long_is_cut_to_k_and_to_the_room():
     assert [cycle.confidences for cycle in cycles] == [(0.5,) * 3, (0.5,) * 3, (0.5,)]
 
 
+def test_a_draft_of_k_tokens_that_ignores_the_room_is_cut_too():
+    seed, prompt = TEXTS[0]
+    text = plain(seed, prompt, SAMPLINGS[0], 60)
+    oblivious = Scripted(lambda tokens, limits: Draft(text[len(tokens) - 1 :][: limits.k]))
+    cycles = generate(ToySession(N_VOCAB, seed=seed), oblivious, prompt, k=4, max_tokens=7)
+    assert emitted(cycles) == text[:7]
+    assert [len(cycle.drafted) for cycle in cycles] == [4, 1]
+
+
 def test_a_long_draft_without_confidences_stays_without():
     cycles = generate(ToySession(N_VOCAB), Scripted(lambda *_: Draft((1,) * 9)), (0,), k=3, max_tokens=5)
     assert len(cycles[0].drafted) == 3
@@ -406,6 +415,14 @@ def test_a_k_that_does_not_fit_one_pass_is_refused_with_the_numbers():
     generate(session, NgramSimple(), (1,), k=7)
     with pytest.raises(ValueError, match=r"k = 8 needs a pass over 9 tokens, but a pass holds 8 \(n_batch\)"):
         prefill(session, Fixed(NgramSimple(), Limits(k=8)), (1,))
+
+
+def test_the_prompt_is_fed_without_asking_for_logits():
+    session = ToySession(N_VOCAB)
+    prefill(session, Fixed(NoDrafter(), Limits(k=0)), (1, 2, 3))
+    assert list(session.tokens) == [1, 2], "the last one stays pending"
+    with pytest.raises(ValueError, match="without asking for its logits"):
+        session.logits(-1)
 
 
 def test_a_refused_prompt_leaves_the_session_as_it_was():

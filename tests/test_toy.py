@@ -160,3 +160,12 @@ def test_a_draw_uses_up_one_random_number_and_never_leaves_the_vocabulary():
     assert len(uniform.numbers) == 2
     assert sampler.draw(session, 1) == 7
     assert len(uniform.numbers) == 1
+
+
+def test_a_token_without_any_probability_is_never_drawn():
+    session, sampler = ToySession(seed=1, sharpness=1000.0), ToySampler(Sampling(temperature=1.0))
+    session.extend([1, 2])
+    likeliest = session.logits(1).argmax()
+    assert likeliest > 0
+    sampler._random = Uniform(0.0, 1.0 - 2.0**-53)
+    assert [sampler.draw(session, 1) for _ in range(2)] == [likeliest] * 2

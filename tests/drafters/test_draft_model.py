@@ -157,6 +157,14 @@ def test_a_prompt_of_one_token_is_fed_with_the_first_draft():
     assert drafter.session.passes == [1, 1]
 
 
+def test_catching_up_with_a_long_text_asks_for_one_row_and_needs_no_batch_of_rows():
+    """Another drafter may have made the text grow by more than a pass of logits holds."""
+    tokens = tuple(i % N_VOCAB for i in range(12))
+    drafter = DraftModel(draft_session(n_batch=4))
+    assert drafter.propose(Context(tokens), Limits(k=2)).tokens == brute_force(tokens, 2, 0.0).tokens
+    assert drafter.session.passes == [12, 1]
+
+
 # --- in step with the text --------------------------------------------------------------------
 
 
