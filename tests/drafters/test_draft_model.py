@@ -189,13 +189,14 @@ def test_the_cache_follows_the_text_by_longest_common_prefix(p_min):
                 in_common += 1
             assert len(passes) == min(j + 1, k)
             assert passes[0] == len(tokens) - min(in_common, len(tokens) - 1)
-            assert passes[0] <= 2 or len(tokens) - len(held) > 1, "at most the unfed draft token and the new one"
             assert set(passes[1:]) <= {1}
             # The last of k tokens is never fed; one that p_min stopped after has been, to ask for the next.
             assert list(drafter.session.tokens) == [*tokens, *draft.tokens[: k - 1]]
 
             tokens.extend(draft.tokens[: dice.randrange(j + 1)])
-            tokens.append(dice.randrange(N_VOCAB))
+            # More than one when other drafters go on meanwhile: then the text outgrows the refused tokens
+            # that the cache still holds, and its length alone no longer says what is stale.
+            tokens.extend(dice.randrange(N_VOCAB) for _ in range(dice.choice([1, 1, 2, 6])))
 
 
 def test_a_text_that_did_not_grow_is_drafted_again_the_same():
@@ -228,6 +229,7 @@ def test_a_full_draft_context_means_shorter_drafts_and_then_none(n_tokens, k):
     tokens = tuple(i % N_VOCAB for i in range(n_tokens))
     drafter = DraftModel(draft_session(n_ctx=10))
     drafter.begin(tokens)
+    assert drafter.session.passes == ([n_tokens - 1] if 1 < n_tokens <= 10 else []), "work done ahead where it fits"
     draft = drafter.propose(Context(tokens), Limits(k=k))
     # k tokens are k - 1 places after the text: the last one is never fed.
     assert len(draft.tokens) == max(0, min(k, 10 - n_tokens + 1))
