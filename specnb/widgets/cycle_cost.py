@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from threading import Lock
 
 import ipywidgets
 
@@ -18,15 +19,29 @@ class CycleCostExplorer:
     """Sliders over ``theory.speedup``.
 
     curves: what to call a staircase -> the staircase; the first one is shown first. A staircase
-    in which every pass costs T(1), the textbook's assumption, is added at the end.
-    alpha, gamma, k: where the sliders start.
+    in which every pass costs one plain token, the textbook's assumption, is added at the end.
+    plain_ms: the same names -> measured milliseconds per plain token, the baseline and the unit of
+    gamma; T(1) for names it lacks. alpha, gamma, k: where the sliders start.
+    Raises ValueError for a staircase with neither, and for a baseline of no staircase.
     """
 
-    def __init__(self, curves: Mapping[str, CostCurve], *, alpha: float = 0.7, gamma: float = 0.16, k: int = 4) -> None:
+    def __init__(
+        self,
+        curves: Mapping[str, CostCurve],
+        *,
+        plain_ms: Mapping[str, float] | None = None,
+        alpha: float = 0.7,
+        gamma: float = 0.16,
+        k: int = 4,
+    ) -> None:
         self._staircases = {name: curve.median_ms for name, curve in curves.items()}
-        longest = max(self._staircases.values(), key=len)
-        self._staircases[messages.FLAT_STAIRCASE] = {n: 1.0 for n in longest}
-        longest_k = max(n for staircase in self._staircases.values() for n in staircase) - 1
+        self._plain_ms = _baselines(self._staircases, plain_ms or {})
+        longest_n = max(n for staircase in self._staircases.values() for n in staircase)
+        # An assumption, not a measurement: so it has no gaps.
+        self._staircases[messages.FLAT_STAIRCASE] = dict.fromkeys(range(1, longest_n + 1), 1.0)
+        self._plain_ms[messages.FLAT_STAIRCASE] = 1.0
+        self._redrawing = Lock()
+        longest_k = longest_n - 1
         self.alpha = controls.float_slider(messages.ALPHA_SLIDER, alpha, 0.0, 1.0, 0.01)
         self.gamma = controls.float_slider(messages.GAMMA_SLIDER, gamma, 0.0, 1.0, 0.01)
         self.k = controls.int_slider(messages.K_SLIDER, k, 1, longest_k)
@@ -42,7 +57,7 @@ class CycleCostExplorer:
     def redraw(self) -> bytes:
         """The picture for where the sliders stand now, as PNG; also sets the readout."""
         verify_ms = self._staircases[self.staircase.value]
-        plain_ms = verify_ms[1]
+        plain_ms = self._plain_ms[self.staircase.value]
         draft_ms = self.gamma.value * plain_ms
         alpha, k = self.alpha.value, self.k.value
         speedups = {n - 1: theory.speedup(alpha, n - 1, draft_ms, verify_ms, plain_ms) for n in verify_ms if n > 1}
@@ -58,7 +73,26 @@ class CycleCostExplorer:
         return self._figure.update(predicted=speedups, k=k)
 
     def _moved(self, _change: object) -> None:
-        self.picture.value = self.redraw()
+        # Messages of several sliders arrive on several threads. Whoever comes last must also be the one who
+        # reads last, or an older picture would stay; so reading, drawing and showing are one step.
+        with self._redrawing:
+            self.picture.value = self.redraw()
 
     def _repr_mimebundle_(self, **kwargs: object) -> dict[str, object]:
-        return self.view._repr_mimebundle_(**kwargs)
+        # Where widgets cannot be shown (paper, a code host), the page says in words what would be here.
+        return self.view._repr_mimebundle_(**kwargs) | {"text/plain": messages.EXPLORER_ALT}
+
+
+def _baselines(staircases: Mapping[str, Mapping[int, float]], plain_ms: Mapping[str, float]) -> dict[str, float]:
+    """Milliseconds per plain token of every staircase."""
+    if unknown := plain_ms.keys() - staircases.keys():
+        raise ValueError(
+            f"plain_ms names {messages.listed(sorted(unknown))}, but the staircases are {messages.listed(staircases)}."
+        )
+    baselines = {name: staircase[1] for name, staircase in staircases.items() if 1 in staircase} | dict(plain_ms)
+    if lacking := staircases.keys() - baselines.keys():
+        raise ValueError(
+            f"T(1) was not measured on {messages.listed(sorted(lacking))}, so there is no plain decoding to compare "
+            "with. Measure N=1, or give the milliseconds per plain token as plain_ms."
+        )
+    return baselines
