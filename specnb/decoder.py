@@ -120,7 +120,7 @@ def decode(
         )
         # The cache keeps the pending token and the kept ones; the last emitted token is the next pending one.
         context.extend(verdict.emitted)
-        session.rewind(min(session.n_tokens, len(context) - 1))
+        session.rewind(len(context) - 1)
         for each in policy.drafters:
             each.observe(cycle, mine=each is drafter)
         left -= len(verdict.emitted)

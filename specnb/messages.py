@@ -101,7 +101,7 @@ def curve_label(curve: CostCurve) -> str:
     if curve.context_length:  # 0: an empty context, or one that the source does not state
         parts.append(f"context {curve.context_length} tokens")
     if curve.threads:
-        parts.append(f"{curve.threads} threads")
+        parts.append(counted(curve.threads, "thread"))
     if curve.contended:
         parts.append("other programs were running")
     return " · ".join(parts)
@@ -147,6 +147,32 @@ def needs_t1(label: str, ns: Sequence[int]) -> str:
 
 def no_curves() -> str:
     return "There is no cost curve to plot: pass one, or a list of at least one."
+
+
+NOTABLE_DRIFT = 0.05
+"""A change of more than this between the halves of a measurement is worth measuring again."""
+
+
+def measurement_quality(rounds: int, widest: float, drift: float, contended: bool) -> str:
+    """How far a cost curve can be trusted, one sentence a line.
+
+    rounds: samples of each N. widest: the widest 95 % interval, relative to its median
+    (``measure.widest_interval``). drift, contended: as in ``CostCurve``.
+    """
+    told = [f"Each N was timed {rounds} times; the 95% intervals reach at most {percent(widest)} from the median."]
+    if abs(drift) <= NOTABLE_DRIFT:
+        told.append(f"Drift: {change(drift)} from the first half to the second, too little to matter.")
+    else:
+        told.append(
+            f"Drift: {change(drift)} from the first half to the second. Something changed on the way (heat, another "
+            "program): let the machine settle and measure again."
+        )
+    told.append(
+        "Other programs were using the processor: close them and measure again before you trust a step."
+        if contended
+        else "No other program was using the processor to speak of."
+    )
+    return "\n".join(told)
 
 
 def cost_curve_alt(

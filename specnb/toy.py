@@ -25,6 +25,7 @@ class ToySession:
     ) -> None:
         shape = (n_vocab, n_vocab, n_vocab)
         self._table = (sharpness * np.random.default_rng(seed).normal(size=shape)).astype(np.float32)
+        self.n_vocab = n_vocab
         self.n_ctx = n_ctx
         self.n_batch = n_batch
         self.rows_read = 0
@@ -47,10 +48,9 @@ class ToySession:
             raise ValueError(f"{len(tokens)} more tokens do not fit beside {self.n_tokens} of {self.n_ctx}.")
         if rows == "all" and len(tokens) > self.n_batch:
             raise ValueError(f"{len(tokens)} rows do not fit one pass of {self.n_batch}.")
-        n_vocab = len(self._table)
-        if min(tokens) < 0 or max(tokens) >= n_vocab:
-            bad = next(token for token in tokens if not 0 <= token < n_vocab)
-            raise ValueError(f"Token id {bad} is outside the vocabulary of {n_vocab}.")
+        if min(tokens) < 0 or max(tokens) >= self.n_vocab:
+            bad = next(token for token in tokens if not 0 <= token < self.n_vocab)
+            raise ValueError(f"Token id {bad} is outside the vocabulary of {self.n_vocab}.")
         self.passes.append(len(tokens))
         self._rows = []
         for i, token in enumerate(tokens):

@@ -8,7 +8,7 @@ import json
 from . import curve, overhead, redraw
 
 BENCHMARKS = {"curve": curve, "overhead": overhead, "redraw": redraw}
-"""Each module has ``run(quick) -> figures`` (ready for JSON) and ``table(figures) -> str``; its docstring is the help."""
+"""Each module has ``run(quick) -> figures`` (for JSON) and ``table(figures) -> str``; its docstring is the help."""
 
 
 def main(arguments: list[str] | None = None) -> None:

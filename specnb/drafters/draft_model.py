@@ -22,6 +22,7 @@ class DraftSession(Protocol):
     """What this drafter needs of a session."""
 
     n_ctx: int
+    n_vocab: int
 
     @property
     def tokens(self) -> Sequence[int]: ...
@@ -45,7 +46,11 @@ class DraftModel:
             self.session.extend(prompt[:-1], rows="none")
 
     def propose(self, context: Context, limits: Limits) -> Draft:
-        """Up to ``limits.longest`` tokens with confidences; empty when the draft's context is full."""
+        """Up to ``limits.longest`` tokens with confidences.
+
+        Empty when the draft's context is full, or when the text holds a token that the draft does
+        not know (a pair's vocabularies may differ by some tokens at the end).
+        """
         # The last drafted token is never fed, so k tokens need k - 1 places after the context.
         longest = min(limits.longest, self.session.n_ctx - len(context.tokens) + 1)
         if longest <= 0:
@@ -54,6 +59,8 @@ class DraftModel:
         keep = min(common_prefix_length(self.session.tokens, context.tokens), len(context.tokens) - 1)
         self.session.rewind(keep)
         feed = context.tokens[keep:]
+        if max(feed) >= self.session.n_vocab:
+            return Draft()
         tokens: list[int] = []
         confidences: list[float] = []
         while len(tokens) < longest:

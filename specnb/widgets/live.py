@@ -20,6 +20,8 @@ OWN_PROMPT = "your own"
 REDRAW_S = 0.12
 """The stream is sent to the page at most this often: the page, not the model, would be the limit."""
 
+STREAM_HEIGHT_PX = 220
+
 
 class LiveGeneration:
     """Sliders, Run and Stop over one ``Lab``; the model works in one background thread.
@@ -58,9 +60,8 @@ class LiveGeneration:
         self.run_button = ipywidgets.Button(description=messages.RUN, icon="play", button_style="primary")
         self.stop_button = ipywidgets.Button(description=messages.STOP, icon="stop", disabled=True)
         self.status = ipywidgets.HTML(messages.LIVE_READY)
-        self.stream = ipywidgets.HTML(
-            stream.stream_html([], self._lab.model.piece, show_refused=True), layout=ipywidgets.Layout(height="280px")
-        )
+        self.stream = ipywidgets.HTML()
+        self._show_stream()
         self.gauges = ipywidgets.HTML(messages.gauges(None, None, None))
         empty = plots.plot_speedup_over_k({})
         self.picture = controls.image(render.size_css_px(empty), render.png(empty), messages.LIVE_ALT)
@@ -70,10 +71,20 @@ class LiveGeneration:
         self.run_button.on_click(lambda _button: self.run())
         self.stop_button.on_click(lambda _button: self.stop())
         buttons = ipywidgets.HBox([self.run_button, self.stop_button, controls.reset_button(inputs), self.show_refused])
+        what = ipywidgets.VBox([self.drafter, self.format, self.prompt])
+        how = ipywidgets.VBox([self.k, self.p_min, self.temperature, self.max_tokens])
         self.view = ipywidgets.VBox(
-            [*inputs[:3], self.own_text, *inputs[3:], buttons, self.status, ipywidgets.HTML(stream.legend_html()),
-             self.stream, self.gauges, self.picture]
-        )  # fmt: skip
+            [
+                ipywidgets.HBox([what, how], layout=ipywidgets.Layout(flex_flow="row wrap")),
+                self.own_text,
+                buttons,
+                self.status,
+                ipywidgets.HTML(stream.legend_html()),
+                self.stream,
+                self.gauges,
+                self.picture,
+            ]
+        )
 
     def run(self) -> bool:
         """What the Run button does. False while a run is under way."""
@@ -158,7 +169,9 @@ class LiveGeneration:
     def _show_stream(self) -> None:
         # A copy: the worker may append while a click redraws.
         cycles = list(self._cycles)
-        self.stream.value = stream.stream_html(cycles, self._lab.model.piece, show_refused=self.show_refused.value)
+        self.stream.value = stream.stream_html(
+            cycles, self._lab.model.piece, show_refused=self.show_refused.value, height_px=STREAM_HEIGHT_PX
+        )
 
     def _show_result(self, plain: Run, speculative: Run) -> None:
         self.gauges.value = messages.gauges(plain, speculative, find_loop(speculative.tokens))

@@ -18,12 +18,18 @@ _STYLES = {
 _BOX = (
     "font-family:ui-monospace,Menlo,Consolas,monospace;font-size:13px;line-height:1.7;white-space:pre-wrap;"
     "background:#fff;color:#1a1a1a;border:1px solid #bbb;border-radius:4px;padding:8px 10px;"
-    "min-height:4em;max-height:260px;overflow-y:auto"
+    "overflow-y:auto;"
 )
 
 
-def stream_html(cycles: Iterable[Cycle], piece: Callable[[int], bytes], *, show_refused: bool) -> str:
-    """The text of some cycles. piece: bytes of a token; a character split over tokens goes to its last one."""
+def stream_html(
+    cycles: Iterable[Cycle], piece: Callable[[int], bytes], *, show_refused: bool, height_px: int | None = None
+) -> str:
+    """The text of some cycles. piece: bytes of a token; a character split over tokens goes to its last one.
+
+    height_px: of a box that keeps its size while the text grows; None: as high as the text.
+    """
+    height = "" if height_px is None else f"height:{height_px}px"
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     parts: list[str] = []
     for cycle in cycles:
@@ -32,7 +38,7 @@ def stream_html(cycles: Iterable[Cycle], piece: Callable[[int], bytes], *, show_
         if show_refused and cycle.refused:
             text = b"".join(piece(token) for token in cycle.refused).decode("utf-8", "replace")
             parts.append(_span("refused", text.replace("\n", "↵")))
-    return f'<div style="{_BOX}" role="log" aria-label="{messages.STREAM_LABEL}">{"".join(parts)}</div>'
+    return f'<div style="{_BOX}{height}" role="log" aria-label="{messages.STREAM_LABEL}">{"".join(parts)}</div>'
 
 
 def legend_html() -> str:

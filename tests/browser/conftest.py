@@ -93,6 +93,6 @@ def browser(chromium: str) -> Iterator[object]:
 @pytest.fixture
 def page(browser: object) -> Iterator[object]:
     opened = browser.new_page(viewport={"width": 1280, "height": 1000})
-    opened.set_default_timeout(60_000)
+    opened.set_default_timeout(30_000)
     yield opened
     opened.close()

@@ -14,12 +14,13 @@ def open_notebook(page: Page, lab_url: str, name: str) -> None:
     """Opens a notebook and waits for its kernel."""
     page.goto(f"{lab_url}/lab/tree/notebooks/{name}?reset")
     page.wait_for_function("window.jupyterapp && document.querySelector('.jp-Notebook .jp-Cell')")
-    page.wait_for_function("document.querySelector('.jp-Notebook-ExecutionIndicator[data-status=idle]')")
+    # Running cells before the session is ready brings up a dialog that asks for a kernel.
+    page.evaluate("async () => { await window.jupyterapp.shell.currentWidget.sessionContext.ready; }")
 
 
 def run_all(page: Page) -> None:
     """Run All Cells, and wait until the kernel is done."""
-    page.evaluate("window.jupyterapp.commands.execute('notebook:run-all-cells')")
+    page.evaluate("void window.jupyterapp.commands.execute('notebook:run-all-cells')")
     page.wait_for_function(
         """() => {
             const prompts = [...document.querySelectorAll('.jp-CodeCell .jp-InputPrompt')].map(p => p.textContent);

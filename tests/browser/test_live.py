@@ -15,7 +15,7 @@ DONE = "() => [...document.querySelectorAll('.widget-html-content')].some(e => /
 def notebook(browser, lab_url):
     """One page for all of these: the notebook takes a minute to run."""
     page = browser.new_page(viewport={"width": 1280, "height": 1000})
-    page.set_default_timeout(60_000)
+    page.set_default_timeout(30_000)
     jupyter.open_notebook(page, lab_url, "04_live_generation.ipynb")
     jupyter.run_all(page)
     assert jupyter.errors(page) == []

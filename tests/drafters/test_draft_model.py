@@ -258,3 +258,11 @@ def test_a_fresh_prompt_after_one_too_long_is_drafted_for_again():
     assert drafter.propose(Context((1,) * 30), Limits(k=4)) == Draft()
     drafter.begin((3, 1))
     assert drafter.propose(Context((3, 1)), Limits(k=4)).tokens == brute_force((3, 1), 4, 0.0).tokens
+
+
+def test_a_token_the_draft_does_not_know_gives_an_empty_draft():
+    """Vocabularies of a pair may differ by some tokens at the end (common/speculative.cpp allows 128)."""
+    drafter = DraftModel(ToySession(n_vocab=8))
+    drafter.begin([1, 2])
+    assert drafter.propose(Context([1, 2, 9]), Limits(k=3)) == Draft()
+    assert len(drafter.propose(Context([1, 2, 7]), Limits(k=3)).tokens) == 3
