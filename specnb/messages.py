@@ -164,11 +164,11 @@ def measurement_quality(rounds: int, widest: float, drift: float, contended: boo
         told.append(f"Drift: {change(drift)} from the first half to the second, too little to matter.")
     else:
         told.append(
-            f"Drift: {change(drift)} from the first half to the second. Something changed on the way (heat, another "
-            "program): let the machine settle and measure again."
+            f"Drift: {change(drift)} from the first half to the second. Something changed: let the machine settle "
+            "and measure again."
         )
     told.append(
-        "Other programs were using the processor: close them and measure again before you trust a step."
+        "Other programs were using the processor: close them, and measure again before you trust a step."
         if contended
         else "No other program was using the processor to speak of."
     )
@@ -461,8 +461,6 @@ FLAT_STAIRCASE = "flat (the textbook)"
 SHOW_REFUSED = "show refused tokens"
 OWN_PROMPT_HINT = "Your own prompt"
 OWN_PROMPT_EMPTY = "Type a prompt first, or choose one of the others."
-EXPLORER_ALT = "Predicted speedup over draft length k for the sliders' alpha, gamma and staircase."
-LIVE_ALT = "Predicted speedup over draft length k for the last run's alpha, with the run marked on it."
 STREAM_LABEL = "generated text"
 KEPT_MARK = "drafted and kept"
 OWN_MARK = "the target's own"
@@ -517,13 +515,13 @@ def gauges(plain: Run | None, run: Run | None, loop: Loop | None) -> str:
         ("tokens/s", _known(run and run.tokens_per_second, number)),
         ("plain tokens/s", _known(plain and plain.tokens_per_second, number)),
         ("speedup", _known(run.tokens_per_second / plain.tokens_per_second if faster else None, speedup)),
-        ("acceptance (kept/drafted)", _known(run and run.acceptance_rate, percent)),
-        ("α (kept/tested)", _known(run and run.alpha_tested, number)),
+        ("kept / drafted", _known(run and run.acceptance_rate, percent)),
+        ("α, kept / tested", _known(run and run.alpha_tested, number)),
         ("tokens per cycle", _known(run and run.tokens_per_cycle, number)),
         ("realised k", _known(run and run.mean_draft_length, number)),
     )
     boxes = "".join(
-        '<div style="border:1px solid #bbb;border-radius:4px;padding:4px 10px;min-width:7em;'
+        '<div style="border:1px solid #bbb;border-radius:4px;padding:4px 9px;min-width:5.6em;'
         'background:#fff;color:#1a1a1a">'
         f'<div style="font-size:12px;color:#555">{name}</div>'
         f'<div style="font-size:18px;font-weight:600">{value}</div></div>'

@@ -46,13 +46,12 @@ def reset_button(controls: Sequence[ipywidgets.ValueWidget]) -> ipywidgets.Butto
     return button
 
 
-def image(size_css_px: tuple[int, int], png: bytes, alt: str) -> ipywidgets.Image:
+def image(size_css_px: tuple[int, int], png: bytes) -> ipywidgets.Image:
     """The one image of a widget: of fixed size, so that the page does not jump when it is redrawn.
 
-    ipywidgets has no alt text for images; the title beside it is what screen readers get.
+    ipywidgets has no alt text for images (and its tooltip breaks them in 8.1), so a widget says in
+    text beside the image what the image shows.
     """
     width, height = size_css_px
     layout = ipywidgets.Layout(width=f"{width}px", height=f"{height}px", max_width="100%", object_fit="contain")
-    picture = ipywidgets.Image(value=png, format="png", width=width, height=height, layout=layout)
-    picture.tooltip = alt
-    return picture
+    return ipywidgets.Image(value=png, format="png", width=width, height=height, layout=layout)

@@ -48,7 +48,7 @@ class CycleCostExplorer:
         self.staircase = controls.menu(messages.STAIRCASE_MENU, list(self._staircases), next(iter(self._staircases)))
         self.readout = ipywidgets.HTML()
         self._figure = plots.live_speedup_over_k(range(1, longest_k + 1), top=HIGHEST_SPEEDUP)
-        self.picture = controls.image(self._figure.size_css_px, self.redraw(), messages.EXPLORER_ALT)
+        self.picture = controls.image(self._figure.size_css_px, self.redraw())
         inputs = (self.alpha, self.gamma, self.k, self.staircase)
         for control in inputs:
             control.observe(self._moved, names="value")

@@ -64,7 +64,7 @@ class LiveGeneration:
         self._show_stream()
         self.gauges = ipywidgets.HTML(messages.gauges(None, None, None))
         empty = plots.plot_speedup_over_k({})
-        self.picture = controls.image(render.size_css_px(empty), render.png(empty), messages.LIVE_ALT)
+        self.picture = controls.image(render.size_css_px(empty), render.png(empty))
         inputs = (self.drafter, self.format, self.prompt, self.k, self.p_min, self.temperature, self.max_tokens)
         self.prompt.observe(self._prompt_chosen, names="value")
         self.show_refused.observe(lambda _change: self._show_stream(), names="value")

@@ -72,7 +72,7 @@ def test_refused_tokens_can_be_hidden(notebook):
     jupyter.choose(page, "drafter", "layer_skip")
     button(page, "Run").click()
     page.wait_for_function(DONE, timeout=120_000)
-    struck = "[role=log] span[style*='line-through']"
+    struck = ".widget-html-content [role=log] span[style*='line-through']"
     assert page.locator(struck).count() > 0
     page.get_by_label("show refused tokens").uncheck()
     page.wait_for_function(f'() => document.querySelectorAll("{struck}").length === 0')
