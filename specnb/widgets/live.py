@@ -198,4 +198,5 @@ class LiveGeneration:
         self.own_text.layout.display = "" if self.prompt.value == OWN_PROMPT else "none"
 
     def _repr_mimebundle_(self, **kwargs: object) -> dict[str, object]:
-        return self.view._repr_mimebundle_(**kwargs)
+        # Where widgets cannot be shown (paper, a code host), the page says in words what would be here.
+        return self.view._repr_mimebundle_(**kwargs) | {"text/plain": messages.LIVE_ALT}
