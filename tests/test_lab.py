@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+import pytest
+
+from specnb import drafters, machine
+from specnb.lab import Lab
+from specnb.prompts import PROMPTS
+from specnb.repetition import find_loop
+
+pytestmark = pytest.mark.model
+
+
+@pytest.fixture(scope="module")
+def lab(embedded):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("SPECNB_TARGET", raising=False)
+        patch.delenv("SPECNB_DRAFT", raising=False)
+        with Lab(format="Q4_0", threads=1, n_ctx=512) as opened:
+            yield opened
+
+
+@pytest.mark.parametrize("name", drafters.names())
+def test_every_drafter_of_the_menu_writes_the_plain_text(lab, name):
+    plain = lab.run(PROMPTS["rewrite"], "none", max_tokens=24)
+    run = lab.run(PROMPTS["rewrite"], name, k=4, max_tokens=24)
+    assert run.drafter == name
+    assert run.tokens == plain.tokens
+    assert run.prompt_kind == "rewrite"
+
+
+def test_one_draft_at_a_time_is_in_memory(lab):
+    first = lab.drafter("draft_model").session
+    assert lab.drafter("draft_model").session is first
+    second = lab.drafter("layer_skip").session
+    assert first.closed and not second.closed
+
+
+def test_another_format_releases_the_old_target_and_draft(lab):
+    old_session, old_model = lab.session, lab.model
+    old_draft = lab.drafter("draft_model").session
+    lab.use_format("Q8_0")
+    try:
+        assert lab.format == "Q8_0"
+        assert old_session.closed and old_model.closed and old_draft.closed
+        assert lab.run("Hi.", "draft_model", max_tokens=4).emitted == 4
+    finally:
+        lab.use_format("Q4_0")
+
+
+def test_forty_format_changes_do_not_grow_memory(lab):
+    def visit():
+        for format in ("Q8_0", "Q4_0"):
+            lab.use_format(format)
+            lab.session.extend([1, 2, 3])
+
+    for _ in range(5):
+        visit()
+    before = machine.resident_mib()
+    for _ in range(20):
+        visit()
+    assert machine.resident_mib() - before < 60
+
+
+def test_an_unknown_drafter_is_refused_by_name(lab):
+    with pytest.raises(ValueError, match="no drafter 'oracle'; there are none, "):
+        lab.drafter("oracle")
+
+
+def test_the_prompts_answer_without_loops(lab):
+    for prompt in PROMPTS.values():
+        assert find_loop(lab.run(prompt, "none", max_tokens=96).tokens) is None, prompt.kind
+
+
+def test_the_staircase_is_measured_once_a_format(lab):
+    first = lab.staircase(precision=10.0, max_seconds=1.0)
+    assert lab.staircase() is first
+    assert 17 in first.median_ms
