@@ -74,5 +74,22 @@ def test_a_curve_states_its_conditions():
     recorded = replace(curve, recorded="2025-11-29 on Ryzen 7", context_length=0, threads=None, contended=False)
     assert messages.curve_label(recorded) == "recorded on 2025-11-29, Ryzen 7"
     assert messages.curve_labels([curve, curve]) == messages.curve_label(curve)
+    assert messages.curve_label(replace(curve, threads=1, contended=False)).endswith("1 thread")
     assert messages.curve_labels([curve, recorded]) == "1 of 2 measured here, now; the rest recorded"
     assert messages.curve_labels([curve, replace(curve, threads=4)]) == messages.MEASURED_HERE
+
+
+def test_the_quality_of_a_measurement_is_told_in_sentences():
+    good = messages.measurement_quality(23, 0.041, -0.012, contended=False).splitlines()
+    assert good == [
+        "Each N was timed 23 times; the 95% intervals reach at most 4.10% from the median.",
+        "Drift: −1.2% from the first half to the second, too little to matter.",
+        "No other program was using the processor to speak of.",
+    ]
+
+
+@pytest.mark.parametrize("drift", [0.08, -0.08])
+def test_drift_and_contention_say_to_measure_again(drift):
+    _, drifted, contended = messages.measurement_quality(7, 0.2, drift, contended=True).splitlines()
+    assert messages.change(drift) in drifted and "measure again" in drifted
+    assert "Other programs" in contended and "measure again" in contended
