@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
 from random import Random
@@ -33,8 +34,17 @@ def standing(shown: CycleCostExplorer) -> dict[str, object]:
     return {name: getattr(shown, name).value for name in START}
 
 
+def parts(widget: ipywidgets.Widget) -> Iterator[ipywidgets.Widget]:
+    """Everything in a widget's view, boxes left out."""
+    if isinstance(widget, ipywidgets.Box):
+        for child in widget.children:
+            yield from parts(child)
+    else:
+        yield widget
+
+
 def reset(shown: CycleCostExplorer) -> None:
-    buttons = [child for child in shown.view.children if isinstance(child, ipywidgets.Button)]
+    buttons = [part for part in parts(shown.view) if isinstance(part, ipywidgets.Button)]
     assert [button.description for button in buttons] == [messages.RESET]
     buttons[0].click()
 
@@ -46,6 +56,14 @@ def test_each_control_changes_the_picture_and_the_readout(control, value):
     getattr(shown, control).value = value
     assert shown.picture.value != picture
     assert shown.readout.value != text
+
+
+def test_everything_is_in_view_once_in_the_order_in_which_it_is_used():
+    shown = explorer()
+    *first, button, readout, picture = parts(shown.view)
+    assert first == [shown.alpha, shown.gamma, shown.k, shown.staircase]
+    assert isinstance(button, ipywidgets.Button)
+    assert (readout, picture) == (shown.readout, shown.picture)
 
 
 def test_the_picture_is_a_png_of_the_size_that_is_shown():
