@@ -6,6 +6,7 @@ What the notebooks and the live widget hold. All the measuring is ``measure``'s.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 from . import doctor, drafters, machine, measure, models, store
@@ -79,20 +80,27 @@ class Lab:
         """Token ids of a message in the model's chat template."""
         return self.model.chat_prompt(text.text if isinstance(text, Prompt) else text)
 
-    def drafter(self, name: str, *, n: int = 3, m: int = 8) -> Drafter:
-        """A fresh drafter by name (``drafters.names()``); n and m are the n-gram drafter's pattern and copy lengths.
+    def drafter(self, name: str, *, n: int | None = None, m: int | None = None) -> Drafter:
+        """A fresh drafter by name (``drafters.names()``); the chain is look-up first, then the draft model.
 
+        n, m: longest pattern and longest draft of the look-ups; None leaves each its own.
         Raises ValueError for an unknown name and PairError when a draft model does not fit.
         """
-        if name == drafters.NoDrafter.name:
-            return drafters.NoDrafter()
-        if name == drafters.NgramSimple.name:
-            return drafters.NgramSimple(n=n, m=m)
-        if name == drafters.DraftModel.name:
-            return drafters.DraftModel(self._draft_session(self._draft_path()))
-        if name == drafters.LayerSkip.name:
-            return drafters.LayerSkip(self._draft_session(self._own_layers(LAYER_SKIP_DROPS)))
-        raise ValueError(f"There is no drafter {name!r}; there are {', '.join(drafters.names())}.")
+        lengths = {key: value for key, value in {"n": n, "m": m}.items() if value is not None}
+        makers: dict[str, Callable[[], Drafter]] = {
+            drafters.NoDrafter.name: drafters.NoDrafter,
+            **{kind.name: partial(kind, **lengths) for kind in drafters.LOOK_UPS},
+            drafters.Chain.name: lambda: drafters.Chain(
+                (drafters.NgramSimple(**lengths), self.drafter(drafters.DraftModel.name))
+            ),
+            drafters.DraftModel.name: lambda: drafters.DraftModel(self._draft_session(self._draft_path())),
+            drafters.LayerSkip.name: lambda: drafters.LayerSkip(
+                self._draft_session(self._own_layers(LAYER_SKIP_DROPS))
+            ),
+        }
+        if name not in makers:
+            raise ValueError(f"There is no drafter {name!r}; there are {', '.join(drafters.names())}.")
+        return makers[name]()
 
     def run(
         self,
@@ -122,10 +130,14 @@ class Lab:
         )
 
     def draft_ms(self, name: str, text: str | Prompt, *, k: int = 4) -> float:
-        """Milliseconds per drafted token, measured apart from any run; 0 for look-ups, which run no model."""
-        if name not in MODEL_DRAFTERS:
+        """Milliseconds per drafted token, measured apart from any run; 0 for look-ups, which run no model.
+
+        Of a chain, its model's: what a token costs at most, since those looked up are free.
+        """
+        model = drafters.DraftModel.name if name == drafters.Chain.name else name
+        if model not in MODEL_DRAFTERS:
             return 0.0
-        return measure.draft_cost(self.drafter(name), self.prompt(text), k=k).ms_per_token
+        return measure.draft_cost(self.drafter(model), self.prompt(text), k=k).ms_per_token
 
     def staircase(self, *, precision: float = 0.1, max_seconds: float = 10.0) -> CostCurve:
         """T(N) of this target in this format for k up to 16, coarse and quick; measured once, then kept."""

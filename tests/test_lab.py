@@ -66,6 +66,24 @@ def test_an_unknown_drafter_is_refused_by_name(lab):
         lab.drafter("oracle")
 
 
+def test_lengths_reach_the_look_ups_and_each_has_its_own_without(lab):
+    for kind in drafters.LOOK_UPS:
+        made, default = lab.drafter(kind.name, n=2, m=6), lab.drafter(kind.name)
+        assert (type(made), made.n, made.m) == (kind, 2, 6)
+        assert (default.n, default.m) == (kind().n, kind().m)
+
+
+def test_the_chain_is_look_up_and_then_the_draft_model(lab):
+    look_up, model = lab.drafter("chain", n=2, m=6).drafters
+    assert (look_up.name, look_up.n, look_up.m) == ("ngram_simple", 2, 6)
+    assert type(model) is drafters.DraftModel
+
+
+def test_drafted_tokens_cost_time_only_where_a_model_drafts(lab):
+    assert lab.draft_ms("prompt_lookup", PROMPTS["rewrite"]) == lab.draft_ms("none", PROMPTS["rewrite"]) == 0.0
+    assert lab.draft_ms("chain", PROMPTS["rewrite"]) > 0.0
+
+
 def test_the_prompts_answer_without_loops(lab):
     for prompt in PROMPTS.values():
         assert find_loop(lab.run(prompt, "none", max_tokens=96).tokens) is None, prompt.kind

@@ -2,18 +2,39 @@
 
 from __future__ import annotations
 
+from .chain import Chain
 from .draft_model import DraftModel
 from .layer_skip import LayerSkip
+from .ngram_cache import NgramCache
+from .ngram_map_k import NgramMapK
+from .ngram_map_k4v import NgramMapK4v
+from .ngram_mod import NgramMod
 from .ngram_simple import NgramSimple
 from .none import NoDrafter
+from .prompt_lookup import PromptLookup
 from .protocol import Drafter
 
-_KINDS: dict[str, type] = {kind.name: kind for kind in (NoDrafter, NgramSimple, DraftModel, LayerSkip)}
+LOOK_UPS = (NgramSimple, NgramMapK, NgramMapK4v, NgramMod, NgramCache, PromptLookup)
+"""The drafters that run no model. All take n (longest pattern) and m (longest draft)."""
 
 
 def names() -> tuple[str, ...]:
     """The drafters there are, in the order a drop-down shows them."""
-    return tuple(_KINDS)
+    return tuple(kind.name for kind in (NoDrafter, *LOOK_UPS, Chain, DraftModel, LayerSkip))
 
 
-__all__ = ["DraftModel", "Drafter", "LayerSkip", "NgramSimple", "NoDrafter", "names"]
+__all__ = [
+    "LOOK_UPS",
+    "Chain",
+    "DraftModel",
+    "Drafter",
+    "LayerSkip",
+    "NgramCache",
+    "NgramMapK",
+    "NgramMapK4v",
+    "NgramMod",
+    "NgramSimple",
+    "NoDrafter",
+    "PromptLookup",
+    "names",
+]
