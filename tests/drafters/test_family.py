@@ -6,14 +6,20 @@ from collections.abc import Callable
 
 import pytest
 
+from specnb import drafters
 from specnb.decoder import decode, prefill
-from specnb.drafters import Drafter, DraftModel, NgramSimple
-from specnb.drafters.chain import Chain
-from specnb.drafters.ngram_cache import NgramCache, count_followers
-from specnb.drafters.ngram_map_k import NgramMapK
-from specnb.drafters.ngram_map_k4v import NgramMapK4v
-from specnb.drafters.ngram_mod import NgramMod
-from specnb.drafters.prompt_lookup import PromptLookup
+from specnb.drafters import (
+    Chain,
+    Drafter,
+    DraftModel,
+    NgramCache,
+    NgramMapK,
+    NgramMapK4v,
+    NgramMod,
+    NgramSimple,
+    PromptLookup,
+)
+from specnb.drafters.ngram_cache import count_followers
 from specnb.policy import Fixed
 from specnb.records import Cycle, Limits, Sampling
 from specnb.toy import ToySampler, ToySession
@@ -57,6 +63,21 @@ def generate(
     prefill(session, policy, prompt)
     sampler = ToySampler(sampling)
     return tuple(decode(session, policy, sampler, prompt, max_tokens=n_tokens, clock=lambda: 0.0))
+
+
+def test_the_menu():
+    assert drafters.names() == (
+        "none",
+        "ngram_simple",
+        "ngram_map_k",
+        "ngram_map_k4v",
+        "ngram_mod",
+        "ngram_cache",
+        "prompt_lookup",
+        "chain",
+        "draft_model",
+        "layer_skip",
+    )
 
 
 @pytest.mark.parametrize("name", DRAFTERS)
