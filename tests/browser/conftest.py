@@ -88,11 +88,3 @@ def browser(chromium: str) -> Iterator[object]:
         opened = playwright.chromium.launch(executable_path=chromium, args=CHROMIUM_ARGUMENTS)
         yield opened
         opened.close()
-
-
-@pytest.fixture
-def page(browser: object) -> Iterator[object]:
-    opened = browser.new_page(viewport={"width": 1280, "height": 1000})
-    opened.set_default_timeout(30_000)
-    yield opened
-    opened.close()

@@ -5,29 +5,32 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from playwright.sync_api import Locator, Page
+from playwright.sync_api import Browser, Locator, Page
 
 RUN_ALL_MS = 300_000
+WAIT_MS = 30_000
 
 
-def open_notebook(page: Page, lab_url: str, name: str) -> None:
-    """Opens a notebook and waits for its kernel."""
+def run_notebook(browser: Browser, lab_url: str, name: str) -> Page:
+    """A new page with the notebook, every cell run. Fails when a cell raised."""
+    page = browser.new_page(viewport={"width": 1280, "height": 1000})
+    page.set_default_timeout(WAIT_MS)
     page.goto(f"{lab_url}/lab/tree/notebooks/{name}?reset")
     page.wait_for_function("window.jupyterapp && document.querySelector('.jp-Notebook .jp-Cell')")
     # Running cells before the session is ready brings up a dialog that asks for a kernel.
     page.evaluate("async () => { await window.jupyterapp.shell.currentWidget.sessionContext.ready; }")
-
-
-def run_all(page: Page) -> None:
-    """Run All Cells, and wait until the kernel is done."""
     page.evaluate("void window.jupyterapp.commands.execute('notebook:run-all-cells')")
     page.wait_for_function(
         """() => {
             const prompts = [...document.querySelectorAll('.jp-CodeCell .jp-InputPrompt')].map(p => p.textContent);
-            return prompts.length > 0 && prompts.every(p => /\\[\\d+\\]/.test(p));
+            const raised = document.querySelector('[data-mime-type="application/vnd.jupyter.error"]');
+            return raised || (prompts.length > 0 && prompts.every(p => /\\[\\d+\\]/.test(p)));
         }""",
         timeout=RUN_ALL_MS,
     )
+    assert errors(page) == []
+    page.wait_for_selector("img.widget-image")
+    return page
 
 
 def errors(page: Page) -> list[str]:

@@ -9,12 +9,12 @@ from . import jupyter
 pytestmark = [pytest.mark.browser, pytest.mark.model]
 
 
-@pytest.fixture
-def notebook(page, lab_url):
-    jupyter.open_notebook(page, lab_url, "02_cycle_cost.ipynb")
-    jupyter.run_all(page)
-    assert jupyter.errors(page) == []
-    return page
+@pytest.fixture(scope="module")
+def notebook(browser, lab_url):
+    """One page for all of these: the notebook takes a minute to run."""
+    page = jupyter.run_notebook(browser, lab_url, "02_cycle_cost.ipynb")
+    yield page
+    page.close()
 
 
 def test_sliders_from_the_keyboard_change_readout_text_and_picture(notebook):
@@ -34,6 +34,8 @@ def test_sliders_from_the_keyboard_change_readout_text_and_picture(notebook):
 
 def test_another_staircase_and_reset(notebook):
     page = notebook
+    page.get_by_role("button", name="Reset").last.click()
+    page.wait_for_timeout(1000)
     first = jupyter.picture(page)
     alpha = jupyter.slider(page, "α")
     start = jupyter.readout(alpha)
@@ -61,7 +63,6 @@ from specnb import plots, store
 _curve = store.load_m5_pro().curve
 _first = plots.png(plots.plot_cost_curve(_curve))
 _same = all(plots.png(plots.plot_cost_curve(_curve)) == _first for _ in range(60))
-_wanted = {c.__class__.__name__: c.redraw() for c in [explorer]}
 print("whole" if _same else "corrupt")
 `}).done;
         }"""

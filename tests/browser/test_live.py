@@ -14,17 +14,20 @@ DONE = "() => [...document.querySelectorAll('.widget-html-content')].some(e => /
 @pytest.fixture(scope="module")
 def notebook(browser, lab_url):
     """One page for all of these: the notebook takes a minute to run."""
-    page = browser.new_page(viewport={"width": 1280, "height": 1000})
-    page.set_default_timeout(30_000)
-    jupyter.open_notebook(page, lab_url, "04_live_generation.ipynb")
-    jupyter.run_all(page)
-    assert jupyter.errors(page) == []
+    page = jupyter.run_notebook(browser, lab_url, "04_live_generation.ipynb")
     yield page
     page.close()
 
 
 def stream_length(page) -> int:
     return len(page.locator(".widget-html-content [role=log]").inner_text())
+
+
+def run_to_the_end(page) -> None:
+    """Run, and wait for the new run's end: the status still tells of the one before for a moment."""
+    button(page, "Run").click()
+    page.wait_for_function("() => !(" + DONE + ")()")
+    page.wait_for_function(DONE, timeout=120_000)
 
 
 def button(page, name: str):
@@ -63,15 +66,13 @@ def test_stop_ends_the_run_and_the_next_one_works(notebook):
     page.wait_for_timeout(700)
     assert stream_length(page) == stopped
     jupyter.press(jupyter.slider(page, "new tokens"), "Home")
-    button(page, "Run").click()
-    page.wait_for_function(DONE, timeout=120_000)
+    run_to_the_end(page)
 
 
 def test_refused_tokens_can_be_hidden(notebook):
     page = notebook
     jupyter.choose(page, "drafter", "layer_skip")
-    button(page, "Run").click()
-    page.wait_for_function(DONE, timeout=120_000)
+    run_to_the_end(page)
     struck = ".widget-html-content [role=log] span[style*='line-through']"
     assert page.locator(struck).count() > 0
     page.get_by_label("show refused tokens").uncheck()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from execute import execute
+from .execute import execute
 
 NOTEBOOKS = sorted((Path(__file__).resolve().parents[2] / "notebooks").glob("*.ipynb"))
 MOST_LINES = 25
