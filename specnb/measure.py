@@ -172,9 +172,9 @@ def race(arms: Sequence[Callable[[], Run]], *, repeats: int = 3, seed: int = 0) 
 
 
 def _draft_seconds(drafter: Drafter) -> float:
-    """Seconds a drafter has spent inside llama.cpp; none for those that use no model."""
-    session = getattr(drafter, "session", None)
-    return session.in_llama_s if session is not None else 0.0
+    """Seconds a drafter, or those of a chain, have spent inside llama.cpp; none for look-ups, which use no model."""
+    sessions = (getattr(each, "session", None) for each in getattr(drafter, "drafters", (drafter,)))
+    return sum(session.in_llama_s for session in sessions if session is not None)
 
 
 def _finish(tokens: Sequence[int], model: Model, max_tokens: int, stopped: bool) -> str:
