@@ -1,7 +1,7 @@
 """The prompts of the notebooks, by kind.
 
 Chosen so that the embedded model answers them greedily without falling into a repetition loop
-within 160 tokens. It has 135 million parameters: it copies well, translates badly and invents freely.
+within 128 tokens. It has 135 million parameters: it copies well, translates badly and invents freely.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ PROMPTS: dict[str, Prompt] = {
     for prompt in (
         Prompt(
             "code",
-            "a stack class",
-            "Write a Python class Stack with the methods push, pop, peek and is_empty.",
+            "bubble sort, explained",
+            "Write a Python function that sorts a list of numbers with bubble sort, then explain it step by step.",
         ),
         Prompt(
             "rewrite",
@@ -37,13 +37,11 @@ PROMPTS: dict[str, Prompt] = {
         ),
         Prompt(
             "extract",
-            "sentences with dates",
-            "Extract every sentence that mentions a date from the text, word for word.\n"
+            "names and dates",
+            "Extract the names and dates from this text as a list. Quote the sentence of each.\n"
             "\n"
-            "The lighthouse was finished in March 1871 by a crew of forty workers. Its lamp could be seen from "
-            "twenty miles away. In October 1903 a storm broke the great lens, and the keeper lit oil lamps for "
-            "eleven nights. The lens was replaced in May 1904. Visitors climb the tower today and see the whole "
-            "bay.",
+            "The lighthouse was finished in March 1871 by Henrik Lund. A storm broke the great lens in October "
+            "1903. Clara Holm replaced the lens in May 1904.",
         ),
         Prompt(
             "translate",

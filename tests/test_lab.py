@@ -85,8 +85,9 @@ def test_drafted_tokens_cost_time_only_where_a_model_drafts(lab):
 
 
 def test_the_prompts_answer_without_loops(lab):
+    # The n-gram drafter only makes it faster: the text is the plain one.
     for prompt in PROMPTS.values():
-        assert find_loop(lab.run(prompt, "none", max_tokens=96).tokens) is None, prompt.kind
+        assert find_loop(lab.run(prompt, "ngram_simple", k=7, max_tokens=128).tokens) is None, prompt.kind
 
 
 def test_the_staircase_is_measured_once_a_format(lab):
