@@ -266,3 +266,14 @@ def test_a_token_the_draft_does_not_know_gives_an_empty_draft():
     drafter.begin([1, 2])
     assert drafter.propose(Context([1, 2, 9]), Limits(k=3)) == Draft()
     assert len(drafter.propose(Context([1, 2, 7]), Limits(k=3)).tokens) == 3
+
+
+@pytest.mark.parametrize("size", [1, 2, 9, 10, 11, 63, 64, 65, 1000, 4097, 49152, 128256])
+def test_confidence_is_over_the_ten_best_of_any_vocabulary(size):
+    random = np.random.default_rng(size)
+    for logits in (random.normal(size=size), np.round(random.normal(size=size)), np.sort(random.normal(size=size))):
+        logits = logits.astype(np.float32)
+        best, confidence = best_with_confidence(logits)
+        top = np.sort(logits.astype(np.float64))[-10:]
+        assert best == logits.argmax()
+        assert confidence == pytest.approx(1 / np.exp(top - top[-1]).sum(), rel=1e-5)
