@@ -40,8 +40,9 @@ def cost_curve(
     Every round visits all N in a new random order, so that drift (heat, a noisy neighbour) hits
     them alike. Each visit makes two passes and keeps the second: when N changes, llama.cpp builds
     its compute graph anew (half a millisecond for the embedded model), and when N repeats, as it
-    does from cycle to cycle, it reuses it. Stops once every 95 % interval of a median lies within ``precision`` of it, within
-    ``rounds`` (fewest, most) and ``max_seconds``. One unrecorded round warms up.
+    does from cycle to cycle, it reuses it. One unrecorded round warms up. Stops once every 95 %
+    interval of a median lies within ``precision`` of it, within ``rounds`` (fewest, most) and
+    ``max_seconds``.
     on_round: called after each round with its number and the widest relative interval so far.
     Empties the session. Raises SessionError when the largest N does not fit context or batch.
     """
