@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import threading
+import time
+from collections.abc import Mapping, Sequence
 from statistics import median
 from time import perf_counter
 
 import ipywidgets
 
-from .. import drafters, messages, models, plots, predict, render
+from .. import drafters, measure, messages, models, plots, predict, render
+from ..drafters import Drafter
+from ..intervals import ratio_interval
 from ..lab import Lab
 from ..prompts import PROMPTS, Prompt
 from ..records import Cycle, Run, Sampling
@@ -21,6 +25,12 @@ REDRAW_S = 0.12
 """The stream is sent to the page at most this often: the page, not the model, would be the limit."""
 
 STREAM_HEIGHT_PX = 220
+
+SETTLE_S = 0.4
+"""Before anything is timed: a page that redraws takes processor time from the model."""
+
+REPEATS, SHORT_RUN_S = 3, 3.0
+"""Short runs are timed three times each way, which also gives an interval; longer ones once."""
 
 
 class LiveGeneration:
@@ -116,37 +126,49 @@ class LiveGeneration:
             self.run_button.disabled, self.stop_button.disabled = False, True
 
     def _race(self) -> None:
-        """Plain decoding, then speculation, on the same prompt with the same sampling; then the prediction."""
+        """Writes the answer in view of the reader, times both ways with the page at rest, then predicts."""
         text = self._text()
-        name, k, p_min = self.drafter.value, self.k.value, self.p_min.value
-        sampling = Sampling(temperature=self.temperature.value)
+        name = self.drafter.value
+        settings = {
+            "k": self.k.value,
+            "p_min": self.p_min.value,
+            "sampling": Sampling(temperature=self.temperature.value),
+            "max_tokens": self.max_tokens.value,
+            "stopped": self._worker.stopped,
+        }
         self.status.value = messages.LIVE_LOADING
         self._lab.use_format(self.format.value)
         drafter = self._lab.drafter(name)
-        self.status.value = messages.LIVE_PLAIN
-        plain = self._generate(text, "none", 0, 0.0, sampling)
+        self.status.value = messages.live_running(name, self.k.value)
+        shown = self._in_view(text, drafter, settings)
+        self.status.value = messages.LIVE_COMPARING
+        time.sleep(SETTLE_S)
+        timed = measure.race(
+            [
+                lambda: self._lab.run(text, drafters.NoDrafter(), **settings),
+                lambda: self._lab.run(text, drafter, **settings),
+            ],
+            repeats=REPEATS if shown.decode_s < SHORT_RUN_S else 1,
+        )
         if self._worker.stopped():
             self.status.value = messages.LIVE_STOPPED
             return
-        self.status.value = messages.live_running(name, k)
-        speculative = self._generate(text, drafter, k, p_min, sampling)
-        stopped = self._worker.stopped()
-        self._show_result(plain, speculative)
-        if stopped:
-            self.status.value = messages.LIVE_STOPPED
-            return
-        self.runs.append((plain, speculative))
+        plain, speculative = timed.of(drafters.NoDrafter.name), timed.of(name)
+        self.runs.append((_median(plain), _median(speculative)))
+        self._show_result(*self.runs[-1])
         self.status.value = messages.LIVE_MEASURING
         prediction = predict.from_run(
-            speculative,
+            self.runs[-1][1],
             draft_ms=self._lab.draft_ms(name, text),
             verify_ms=self._lab.staircase().median_ms,
-            other_ms=1e3 * median(cycle.sampling_s + cycle.other_s for cycle in plain.cycles),
+            other_ms=1e3 * median(cycle.sampling_s + cycle.other_s for run in plain for cycle in run.cycles),
         )
         self._show_prediction(plain, speculative, prediction)
-        self.status.value = messages.live_done(speculative.finish, plain.tokens == speculative.tokens)
+        same = plain[0].tokens == speculative[0].tokens == shown.tokens
+        self.status.value = messages.live_done(shown.finish, same)
 
-    def _generate(self, text: str | Prompt, drafter: object, k: int, p_min: float, sampling: Sampling) -> Run:
+    def _in_view(self, text: str | Prompt, drafter: Drafter, settings: Mapping[str, object]) -> Run:
+        """One run whose text the reader sees grow. Its times are not used: the page redraws beside it."""
         self._cycles = []
         last_sent = 0.0
 
@@ -157,10 +179,7 @@ class LiveGeneration:
                 last_sent = perf_counter()
                 self._show_stream()
 
-        run = self._lab.run(
-            text, drafter, k=k, p_min=p_min, sampling=sampling, max_tokens=self.max_tokens.value,
-            stopped=self._worker.stopped, on_cycle=on_cycle,
-        )  # fmt: skip
+        run = self._lab.run(text, drafter, **settings, on_cycle=on_cycle)
         self._show_stream()
         return run
 
@@ -176,13 +195,15 @@ class LiveGeneration:
     def _show_result(self, plain: Run, speculative: Run) -> None:
         self.gauges.value = messages.gauges(plain, speculative, find_loop(speculative.tokens))
 
-    def _show_prediction(self, plain: Run, speculative: Run, prediction: predict.Prediction) -> None:
+    def _show_prediction(
+        self, plain: Sequence[Run], speculative: Sequence[Run], prediction: predict.Prediction
+    ) -> None:
         if not prediction.speedup_by_k:
             return
-        measured = speculative.tokens_per_second / plain.tokens_per_second
+        speeds = [[run.tokens_per_second for run in runs] for runs in (speculative, plain)]
+        measured = (speculative[0].k, median(speeds[0]) / median(speeds[1]), ratio_interval(*speeds))
         ax = plots.plot_speedup_over_k(
-            {messages.predicted_at(prediction.alpha): prediction.speedup_by_k},
-            measured=[(speculative.k, measured, None)],
+            {messages.predicted_at(prediction.alpha): prediction.speedup_by_k}, measured=[measured]
         )
         self.picture.value = render.png(ax)
 
@@ -200,3 +221,8 @@ class LiveGeneration:
     def _repr_mimebundle_(self, **kwargs: object) -> dict[str, object]:
         # Where widgets cannot be shown (paper, a code host), the page says in words what would be here.
         return self.view._repr_mimebundle_(**kwargs) | {"text/plain": messages.LIVE_ALT}
+
+
+def _median(runs: Sequence[Run]) -> Run:
+    """The run of median speed."""
+    return sorted(runs, key=lambda run: run.tokens_per_second)[len(runs) // 2]

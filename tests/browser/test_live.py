@@ -37,6 +37,8 @@ def button(page, name: str):
 def test_run_streams_tokens_and_shows_gauges_and_prediction(notebook):
     page = notebook
     shown = jupyter.picture(page)
+    jupyter.choose(page, "prompt", "story")
+    jupyter.choose(page, "drafter", "draft_model")
     button(page, "Run").click()
     page.wait_for_function("() => document.querySelector('.widget-html-content [role=log]').innerText.length > 0")
     lengths = set()
