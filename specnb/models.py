@@ -45,6 +45,14 @@ def embedded() -> Path:
     return files[0]
 
 
+def is_embedded(path: Path) -> bool:
+    """Whether a file is the model that came with the install; no file is, where none was installed."""
+    try:
+        return path == embedded()
+    except ModelError:
+        return False
+
+
 def resolve(name: str | None) -> Path:
     """A model file from what a reader wrote: nothing (SPECNB_TARGET, then the embedded model), a path, or a hub id.
 

