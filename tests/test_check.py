@@ -519,6 +519,7 @@ def test_a_loop_without_end_is_told_and_stopped(monkeypatch):
 
     def endless(tokens_per_cycle, k):
         while True:
+            tokens_per_cycle = tokens_per_cycle / 1  # before the try: see outcomes_within on CPython 3.10
             try:
                 tokens_per_cycle = tokens_per_cycle / 1
             except Exception:

@@ -38,7 +38,8 @@ def outcomes_within(function: Callable[..., object], cases: Sequence[Case], limi
 
     It runs in a thread of its own, which is ended by an exception when the time is up: a thread that
     loops for ever would slow down every measurement after it. One that waits inside C code cannot be
-    ended so; it is a daemon and ends with the kernel.
+    ended so; it is a daemon and ends with the kernel. (CPython 3.10 never interrupts a loop whose body
+    begins with ``try``, in any thread; newer versions do.)
     """
     outcomes: list[Outcome] = []
 
