@@ -140,12 +140,18 @@ class Lab:
         return measure.draft_cost(self.drafter(model), self.prompt(text), k=k).ms_per_token
 
     def staircase(self, *, precision: float = 0.1, max_seconds: float = 10.0) -> CostCurve:
-        """T(N) of this target in this format for k up to 16, coarse and quick; measured once, then kept."""
-        if self.format not in self._staircases:
-            self._staircases[self.format] = measure.cost_curve(
-                self.session, LIVE_NS, context_length=192, precision=precision, rounds=(5, 40), max_seconds=max_seconds
-            )
-        return self._staircases[self.format]
+        """T(N) of this target in this format for k up to 16, coarse and quick.
+
+        Measured once and kept, unless other programs were using the cores meanwhile.
+        """
+        if self.format in self._staircases:
+            return self._staircases[self.format]
+        curve = measure.cost_curve(
+            self.session, LIVE_NS, context_length=192, precision=precision, rounds=(5, 40), max_seconds=max_seconds
+        )
+        if not curve.contended:
+            self._staircases[self.format] = curve
+        return curve
 
     def _open(self, format: str | None) -> None:
         self.model = Model(models.in_format(self._source, format) if format else self._source)

@@ -248,6 +248,7 @@ PLAIN = "plain decoding"
 SPEEDUP_TITLE = "Speedup by draft length"
 SPEEDUP_AXIS = "times as fast as plain decoding"
 PLAIN_LINE = "plain decoding, 1.0×"
+BEST_OFF = "no k is predicted to pay: leave it off"
 SLOWER = "slower than plain decoding"
 
 

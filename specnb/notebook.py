@@ -12,9 +12,10 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TypeVar
 
-from . import backend, machine, store
+from . import backend, machine, models, store
 from .backend import ModelError, SessionError
 from .lab import Lab
+from .measure import CONTENDED_CORES
 from .records import CostCurve
 
 Record = TypeVar("Record")
@@ -63,14 +64,26 @@ class Notebook:
         return RUNS / f"{self.number}-{name}.json"
 
 
-def start(number: str, *, target: str | None = None, draft: str | None = None, format: str | None = None) -> Notebook:
+def start(
+    number: str,
+    *,
+    target: str | None = None,
+    draft: str | None = None,
+    format: str | None = None,
+    threads: int | None = None,
+) -> Notebook:
     """Opens the target for one notebook and says in one line what it works with.
 
     target, draft: a GGUF path or a hub id of yours; left out, SPECNB_TARGET and SPECNB_DRAFT, then
-    the embedded model. format: a weight format to derive, for the embedded model only.
+    the embedded model. format: a weight format to derive, for the embedded model only. threads:
+    as many as there are physical cores unless given. Raises ValueError for an unknown format.
     """
+    if format is not None and format not in models.FORMATS:
+        raise ValueError(f"{format!r} is not offered; choose one of {', '.join(models.FORMATS)}.")
     try:
-        lab = Lab(target, draft=draft)
+        lab = Lab(target, draft=draft, threads=threads)
+        if models.resolve_draft(draft):
+            lab.drafter("draft_model")  # a draft that does not fit is told here, not in a later cell
         if format and lab.embedded:
             lab.use_format(format)
     except (ModelError, SessionError) as reason:
@@ -81,4 +94,10 @@ def start(number: str, *, target: str | None = None, draft: str | None = None, f
         f"Target: {info.name}, {info.format}, {info.n_parameters / 1e6:.0f} million parameters, "
         f"{info.weight_bytes / 2**20:.0f} MiB of weights, {lab.threads} threads. Figures are measured here, now."
     )
+    busy = machine.busy_elsewhere()
+    if busy > CONTENDED_CORES:
+        print(
+            f"Other programs keep {busy:.1f} cores busy, so the figures below will be wrong, by a lot where threads "
+            "wait for each other. Close them and run again, or use fewer threads: notebook.start(..., threads=1)."
+        )
     return Notebook(number, lab)

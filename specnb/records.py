@@ -27,6 +27,8 @@ class Limits:
     room: int | None = None
 
     def __post_init__(self) -> None:
+        if self.k != int(self.k):
+            raise ValueError(f"k counts tokens; it cannot be {self.k}.")
         if self.k < 0:
             raise ValueError(f"k is the most tokens a draft may have; it cannot be {self.k}.")
         if self.n_min < 0:

@@ -49,3 +49,18 @@ def test_without_a_model_it_says_why_and_goes_on(monkeypatch, capsys):
     assert not nb.live
     told = capsys.readouterr().out
     assert "this notebook shows recorded runs" in told and "'nowhere.gguf' is neither a file nor a hub id" in told
+
+
+def test_an_unknown_format_is_the_callers_mistake_not_a_missing_model():
+    with pytest.raises(ValueError, match="'Q9' is not offered; choose one of F32"):
+        notebook.start("01", format="Q9")
+
+
+@pytest.mark.model
+def test_a_draft_that_cannot_be_used_is_told_at_the_start(embedded, monkeypatch, capsys, tmp_path):
+    monkeypatch.delenv("SPECNB_TARGET", raising=False)
+    broken = tmp_path / "draft.gguf"
+    broken.write_bytes(embedded.read_bytes()[:100_000])
+    monkeypatch.setenv("SPECNB_DRAFT", str(broken))
+    assert not notebook.start("01").live
+    assert "draft.gguf" in capsys.readouterr().out

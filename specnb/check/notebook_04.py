@@ -36,7 +36,7 @@ def _alpha() -> Exercise:
             WrongAnswer(
                 _solved_alpha,
                 "that is alpha solved from tokens per cycle: another estimate of the same thing, and a good one, but "
-                "the question is for the one by counting.",
+                "the question is for the one by counting. (If you rounded, give a digit more.)",
             ),
         ),
     )

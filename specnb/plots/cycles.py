@@ -179,11 +179,13 @@ def plot_speedup_over_k(
     first = next((by_k for by_k in predicted.values() if by_k), None)
     if first is not None:
         best = max(first, key=lambda k: first[k])
-        ax.plot(best, first[best], "o", markersize=13, markerfacecolor="none", markeredgecolor=VERMILLION, mew=2)
+        pays = first[best] > 1.0
+        if pays:
+            ax.plot(best, first[best], "o", markersize=13, markerfacecolor="none", markeredgecolor=VERMILLION, mew=2)
         ax.text(
             0.99,
             0.97,
-            messages.best_prediction(best, first[best]),
+            messages.best_prediction(best, first[best]) if pays else messages.BEST_OFF,
             transform=ax.transAxes,
             ha="right",
             va="top",

@@ -74,7 +74,8 @@ class LiveGeneration:
         self._show_stream()
         self.gauges = ipywidgets.HTML(messages.gauges(None, None, None))
         empty = plots.plot_speedup_over_k({})
-        self.picture = controls.image(render.size_css_px(empty), render.png(empty))
+        self._empty_picture = render.png(empty)
+        self.picture = controls.image(render.size_css_px(empty), self._empty_picture)
         inputs = (self.drafter, self.format, self.prompt, self.k, self.p_min, self.temperature, self.max_tokens)
         self.prompt.observe(self._prompt_chosen, names="value")
         self.show_refused.observe(lambda _change: self._show_stream(), names="value")
@@ -127,6 +128,7 @@ class LiveGeneration:
 
     def _race(self) -> None:
         """Writes the answer in view of the reader, times both ways with the page at rest, then predicts."""
+        self._show_nothing()
         text = self._text()
         name = self.drafter.value
         settings = {
@@ -184,6 +186,13 @@ class LiveGeneration:
         return run
 
     # -- showing ------------------------------------------------------------------------------
+
+    def _show_nothing(self) -> None:
+        """Figures of the run before must not stand beside the text of the next."""
+        self._cycles = []
+        self._show_stream()
+        self.gauges.value = messages.gauges(None, None, None)
+        self.picture.value = self._empty_picture
 
     def _show_stream(self) -> None:
         # A copy: the worker may append while a click redraws.
