@@ -13,14 +13,14 @@ import psutil
 from .records import Machine
 
 
-def this_machine(build: str) -> Machine:
-    """This computer in a few words. build: what ``backend.build_info`` says."""
+def this_machine(build: str, *, gpu: bool) -> Machine:
+    """This computer in a few words. build, gpu: what ``backend.build_info`` and ``backend.gpu_offload`` say."""
     return Machine(
         name=_processor_name(),
         cores=usable_cores(),
         memory_gib=round(psutil.virtual_memory().total / 2**30, 1),
         os=f"{platform.system()} {platform.machine()}",
-        backend="CPU",
+        backend="GPU" if gpu else "CPU",
         build=build,
     )
 

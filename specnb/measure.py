@@ -72,7 +72,7 @@ def cost_curve(
         samples=tuple(samples),
         context_length=context_length,
         threads=session.threads,
-        machine=machine.this_machine(backend.build_info()),
+        machine=machine.this_machine(backend.build_info(), gpu=backend.gpu_offload()),
         model=info,
         seconds=perf_counter() - start,
         drift=drift(samples),

@@ -47,7 +47,11 @@ class Notebook:
             return saved.record
         record = experiment(self.lab)
         if os.environ.get("SPECNB_RECORD") == "1":
-            owner = None if isinstance(record, CostCurve) else machine.this_machine(backend.build_info())
+            owner = (
+                None
+                if isinstance(record, CostCurve)
+                else machine.this_machine(backend.build_info(), gpu=backend.gpu_offload())
+            )
             store.save(record, path, machine=owner)
         return record
 

@@ -12,8 +12,10 @@ from specnb import machine
 
 
 def test_the_machine_is_named_without_host_or_path():
-    here = machine.this_machine("build 1")
+    here = machine.this_machine("build 1", gpu=False)
     assert here.build == "build 1"
+    assert here.backend == "CPU"
+    assert machine.this_machine("build 1", gpu=True).backend == "GPU"
     assert 1 <= here.cores <= (psutil.cpu_count() or 1)
     assert socket.gethostname() not in repr(here)
 

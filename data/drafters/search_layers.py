@@ -90,7 +90,11 @@ def main() -> None:
         f"along its own answers to {len(CALIBRATION)} calibration prompts"
     )
     found = LayerSearch(models.embedded().name, method, sets)
-    store.save(found, store.DATA / "drafters" / "layer_sets.json", machine=machine.this_machine(backend.build_info()))
+    store.save(
+        found,
+        store.DATA / "drafters" / "layer_sets.json",
+        machine=machine.this_machine(backend.build_info(), gpu=backend.gpu_offload()),
+    )
 
 
 if __name__ == "__main__":
