@@ -12,11 +12,11 @@ import ctypes
 import os
 import weakref
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from time import perf_counter
-from typing import Literal
+from typing import Literal, TypeVar
 
 # GNU's OpenMP reads this once, when it is loaded, so it has to be set before llama.cpp is. Threads
 # meet at a barrier after every operation and spin there for some milliseconds before they sleep. On
@@ -26,9 +26,14 @@ os.environ.setdefault("GOMP_SPINCOUNT", "1000")
 
 import llama_cpp as llama
 import numpy as np
+import threadpoolctl
 from llama_cpp.llama_chat_format import Jinja2ChatFormatter
 
 from .records import ModelInfo, Sampling
+
+# The heads' small products run between two passes. Threads of NumPy's own, waiting for more of them, hold
+# the cores that the next pass needs: with two cores a cycle of 35 ms took 90.
+threadpoolctl.threadpool_limits(limits=1, user_api="blas")
 
 Rows = Literal["all", "last", "none"]
 
@@ -244,15 +249,14 @@ class Model:
         return self.tokenize(text, add_bos=False)
 
 
-class Session:
-    """One sequence in one llama.cpp context: tokens go in, logits come out, and it can be rewound.
+_S = TypeVar("_S", bound="_Sequence")
 
-    n_ctx: the most tokens it can hold. n_batch: the most tokens in one pass.
-    hidden: also keep the last layer's normalised state of every row (``hidden`` below).
-    """
+
+class _Sequence:
+    """One sequence in one llama.cpp context: what is common to feeding it tokens and feeding it vectors."""
 
     def __init__(
-        self, model: Model, *, n_ctx: int = 2048, n_batch: int = 512, threads: int, hidden: bool = False
+        self, model: Model, *, n_ctx: int, n_batch: int, threads: int, keep_states: bool, vector_size: int
     ) -> None:
         if n_ctx < 1 or not 1 <= n_batch:
             raise ValueError(f"n_ctx and n_batch must be at least 1; got {n_ctx} and {n_batch}.")
@@ -262,7 +266,7 @@ class Session:
         params.n_batch = params.n_ubatch = min(n_batch, n_ctx)
         params.n_threads = params.n_threads_batch = threads
         params.no_perf = True
-        if hidden:
+        if keep_states:
             params.embeddings = True
             params.pooling_type = llama.LLAMA_POOLING_TYPE_NONE
         with _native_complaints() as said:
@@ -279,20 +283,19 @@ class Session:
         self.n_batch = params.n_batch
         self.threads = threads
         self.in_llama_s = 0.0
-        self._has_hidden = hidden
-        self._batch = llama.llama_batch_init(self.n_batch, 0, 1)
-        self._batch_tokens = np.ctypeslib.as_array(self._batch.token, (self.n_batch,))
+        self.n_vocab = model.n_vocab
+        self._batch = llama.llama_batch_init(self.n_batch, vector_size, 1)
         self._batch_positions = np.ctypeslib.as_array(self._batch.pos, (self.n_batch,))
         self._batch_wants_row = np.ctypeslib.as_array(self._batch.logits, (self.n_batch,))
         for i in range(self.n_batch):
             self._batch.n_seq_id[i] = 1
             self._batch.seq_id[i][0] = 0
-        self.n_vocab = model.n_vocab
-        self._tokens: list[int] = []
+        self._states = np.empty((n_ctx, model.n_embd), dtype=np.float32) if keep_states else None
+        self._n_held = 0
         self._cache_ahead = False
         self._finalizer = weakref.finalize(self, _free_context, handle, self._batch)
 
-    def __enter__(self) -> Session:
+    def __enter__(self: _S) -> _S:
         return self
 
     def __exit__(self, *_exc: object) -> None:
@@ -314,68 +317,18 @@ class Session:
         return self._handle
 
     @property
-    def tokens(self) -> Sequence[int]:
-        """The tokens evaluated so far, in order. Read only: a live view, not a copy."""
-        return self._tokens
+    def n_tokens(self) -> int:
+        """How many tokens (or vectors) it holds."""
+        return self._n_held
 
     @property
-    def n_tokens(self) -> int:
-        return len(self._tokens)
+    def states(self) -> np.ndarray | None:
+        """The last layer's states after the final norm, float32 of shape (n_tokens, n_embd); None when not kept.
 
-    def extend(self, tokens: Sequence[int], *, rows: Rows = "all") -> None:
-        """Evaluates tokens after those already there.
-
-        rows: which of them get logits. "all" needs the tokens to fit one pass (n_batch); "last"
-        and "none" may be longer and go in several passes. Raises SessionError naming the numbers
-        when the context or the batch would overflow; nothing was evaluated then.
+        Row i belongs to the i-th token held. The output matrix times a row gives its logits. A
+        view: read it before the next ``extend`` or copy it.
         """
-        self._check_fits(tokens, rows)
-        if self._cache_ahead:
-            self.rewind(self.n_tokens)
-        for start in range(0, len(tokens), self.n_batch):
-            chunk = tokens[start : start + self.n_batch]
-            wants = rows if start + len(chunk) == len(tokens) else "none"
-            self._pass(chunk, wants)
-
-    def _check_fits(self, tokens: Sequence[int], rows: Rows) -> None:
-        if not tokens:
-            raise SessionError("A pass needs at least one token; none were given.")
-        if self.n_tokens + len(tokens) > self.n_ctx:
-            raise SessionError(
-                f"The context holds {self.n_ctx} tokens; {self.n_tokens} are there and {len(tokens)} more do not fit. "
-                "Use a shorter prompt, fewer new tokens or a larger n_ctx."
-            )
-        if rows == "all" and len(tokens) > self.n_batch:
-            raise SessionError(
-                f"{len(tokens)} tokens need logits in one pass, but a pass holds {self.n_batch} (n_batch). "
-                "Use a smaller k or a larger n_batch."
-            )
-        if min(tokens) < 0 or max(tokens) >= self.n_vocab:
-            bad = next(t for t in tokens if not 0 <= t < self.n_vocab)
-            raise SessionError(f"Token id {bad} is outside the vocabulary of {self.n_vocab}.")
-
-    def _pass(self, tokens: Sequence[int], rows: Rows) -> None:
-        handle, n = self.handle, len(tokens)
-        self._batch.n_tokens = n
-        self._batch_tokens[:n] = tokens
-        self._batch_positions[:n] = range(self.n_tokens, self.n_tokens + n)
-        self._batch_wants_row[:n] = rows == "all"
-        self._batch_wants_row[n - 1] = rows != "none"
-        # From here until the tokens are noted, an interrupt leaves the cache ahead of the list;
-        # the next extend or rewind then trims it back.
-        self._cache_ahead = True
-        start = perf_counter()
-        code = llama.llama_decode(handle, self._batch)
-        llama.llama_synchronize(handle)
-        self.in_llama_s += perf_counter() - start
-        if code != 0:
-            self.rewind(self.n_tokens)
-            raise SessionError(
-                f"llama.cpp refused a pass over {n} tokens at position {self.n_tokens} (code {code}: "
-                f"{_DECODE_CODES.get(code, 'fatal error')}). {' '.join(_recent_log)}".rstrip()
-            )
-        self._tokens.extend(tokens)
-        self._cache_ahead = False
+        return None if self._states is None else self._states[: self._n_held]
 
     def rewind(self, n_keep: int) -> None:
         """Forgets every token past the first ``n_keep``. An absolute length, so doing it twice is harmless.
@@ -383,16 +336,16 @@ class Session:
         Raises SessionError where llama.cpp reports that this cache cannot be cut.
         """
         handle = self.handle
-        if not 0 <= n_keep <= self.n_tokens:
-            raise SessionError(f"Cannot keep {n_keep} tokens: the session holds {self.n_tokens}.")
-        if n_keep == self.n_tokens and not self._cache_ahead:
+        if not 0 <= n_keep <= self._n_held:
+            raise SessionError(f"Cannot keep {n_keep} tokens: the session holds {self._n_held}.")
+        if n_keep == self._n_held and not self._cache_ahead:
             return
         if not llama.llama_memory_seq_rm(llama.llama_get_memory(handle), 0, n_keep, -1):
             raise SessionError(
-                f"The cache of {self.model.architecture} cannot be cut back to {n_keep} of {self.n_tokens} tokens. "
+                f"The cache of {self.model.architecture} cannot be cut back to {n_keep} of {self._n_held} tokens. "
                 "Speculative decoding needs a cache that can; use another model."
             )
-        del self._tokens[n_keep:]
+        self._n_held = n_keep
         self._cache_ahead = False
 
     def logits(self, row: int) -> np.ndarray:
@@ -406,14 +359,98 @@ class Session:
             raise SessionError(f"Row {row} of the last pass has no logits; it was evaluated without asking for them.")
         return np.ctypeslib.as_array(pointer, (self.n_vocab,))
 
-    def hidden(self, row: int) -> np.ndarray:
-        """State after the final norm of one row of the last pass, float32 of shape (n_embd,); a view."""
-        if not self._has_hidden:
-            raise SessionError("This session keeps no hidden states; open it with hidden=True.")
-        pointer = llama.llama_get_embeddings_ith(self.handle, row)
-        if not pointer:
-            raise SessionError(f"Row {row} of the last pass has no hidden state.")
-        return np.ctypeslib.as_array(pointer, (self.model.n_embd,))
+    def _check_fits(self, n: int, rows: Rows) -> None:
+        if not n:
+            raise SessionError("A pass needs at least one token; none were given.")
+        if self._n_held + n > self.n_ctx:
+            raise SessionError(
+                f"The context holds {self.n_ctx} tokens; {self._n_held} are there and {n} more do not fit. "
+                "Use a shorter prompt, fewer new tokens or a larger n_ctx."
+            )
+        if rows == "all" and n > self.n_batch:
+            raise SessionError(
+                f"{n} tokens need logits in one pass, but a pass holds {self.n_batch} (n_batch). "
+                "Use a smaller k or a larger n_batch."
+            )
+
+    def _extend(self, n: int, rows: Rows, fill: Callable[[slice], None]) -> None:
+        """Evaluates n more in as many passes as they need. fill: puts a slice of them into the batch."""
+        if self._cache_ahead:
+            self.rewind(self._n_held)
+        handle = self.handle  # raises after ``close``, when the batch that is filled next is freed memory
+        for start in range(0, n, self.n_batch):
+            part = slice(start, min(start + self.n_batch, n))
+            fill(part)
+            self._pass(handle, part.stop - part.start, rows if part.stop == n else "none")
+
+    def _pass(self, handle: object, n: int, rows: Rows) -> None:
+        held = self._n_held
+        self._batch.n_tokens = n
+        self._batch_positions[:n] = range(held, held + n)
+        # llama.cpp keeps states for rows with logits only, so keeping states means wanting every row.
+        self._batch_wants_row[:n] = rows == "all" or self._states is not None
+        self._batch_wants_row[n - 1] |= rows != "none"
+        # From here until the tokens are noted, an interrupt leaves the cache ahead of the count;
+        # the next extend or rewind then trims it back.
+        self._cache_ahead = True
+        start = perf_counter()
+        code = llama.llama_decode(handle, self._batch)
+        llama.llama_synchronize(handle)
+        self.in_llama_s += perf_counter() - start
+        if code != 0:
+            self.rewind(held)
+            raise SessionError(
+                f"llama.cpp refused a pass over {n} tokens at position {held} (code {code}: "
+                f"{_DECODE_CODES.get(code, 'fatal error')}). {' '.join(_recent_log)}".rstrip()
+            )
+        if self._states is not None:
+            rows_out = np.ctypeslib.as_array(llama.llama_get_embeddings(handle), (n, self.model.n_embd))
+            self._states[held : held + n] = rows_out
+        self._n_held = held + n
+        self._cache_ahead = False
+
+
+class Session(_Sequence):
+    """One sequence in one llama.cpp context: tokens go in, logits come out, and it can be rewound.
+
+    n_ctx: the most tokens it can hold. n_batch: the most tokens in one pass.
+    keep_states: also keep the last layer's state of every token (``states``); every row then costs
+    an output row, asked for or not.
+    """
+
+    def __init__(
+        self, model: Model, *, n_ctx: int = 2048, n_batch: int = 512, threads: int, keep_states: bool = False
+    ) -> None:
+        super().__init__(model, n_ctx=n_ctx, n_batch=n_batch, threads=threads, keep_states=keep_states, vector_size=0)
+        self._batch_tokens = np.ctypeslib.as_array(self._batch.token, (self.n_batch,))
+        self._tokens: list[int] = []
+
+    @property
+    def tokens(self) -> Sequence[int]:
+        """The tokens evaluated so far, in order. Read only: a live view, not a copy."""
+        # An interrupt between a pass and noting its tokens, or between a cut and forgetting them, leaves more
+        # here than are held; what is held is always a prefix of them.
+        del self._tokens[self._n_held :]
+        return self._tokens
+
+    def extend(self, tokens: Sequence[int], *, rows: Rows = "all") -> None:
+        """Evaluates tokens after those already there.
+
+        rows: which of them get logits. "all" needs the tokens to fit one pass (n_batch); "last"
+        and "none" may be longer and go in several passes. Raises SessionError naming the numbers
+        when the context or the batch would overflow; nothing was evaluated then.
+        """
+        self._check_fits(len(tokens), rows)
+        if min(tokens) < 0 or max(tokens) >= self.n_vocab:
+            bad = next(t for t in tokens if not 0 <= t < self.n_vocab)
+            raise SessionError(f"Token id {bad} is outside the vocabulary of {self.n_vocab}.")
+
+        def fill(part: slice) -> None:
+            del self._tokens[self._n_held :]
+            self._tokens.extend(tokens[part])
+            self._batch_tokens[: part.stop - part.start] = tokens[part]
+
+        self._extend(len(tokens), rows, fill)
 
     def probe_rollback(self) -> None:
         """Refuses, before any text, a model whose cache cannot take tokens back.
@@ -440,6 +477,31 @@ class Session:
             ) from None
         finally:
             self.rewind(0)
+
+
+class VectorSession(_Sequence):
+    """One sequence whose model reads vectors in place of token embeddings: a trained drafter's.
+
+    Its states are always kept. Shapes as in ``Session``; ``n_tokens`` counts vectors.
+    """
+
+    def __init__(self, model: Model, *, n_ctx: int = 2048, n_batch: int = 512, threads: int) -> None:
+        super().__init__(
+            model, n_ctx=n_ctx, n_batch=n_batch, threads=threads, keep_states=True, vector_size=model.n_embd
+        )
+        self._batch_vectors = np.ctypeslib.as_array(self._batch.embd, (self.n_batch, model.n_embd))
+
+    def extend(self, vectors: np.ndarray) -> None:
+        """Evaluates vectors, float32 of shape (n, n_embd), after those already there; every row gets logits.
+
+        n may exceed a pass; then only the last pass's rows can be read.
+        """
+        self._check_fits(len(vectors), "last")
+
+        def fill(part: slice) -> None:
+            self._batch_vectors[: part.stop - part.start] = vectors[part]
+
+        self._extend(len(vectors), "last", fill)
 
 
 class Sampler:

@@ -14,7 +14,7 @@ from time import perf_counter
 from typing import Literal, Protocol
 
 from . import verify
-from .drafters import Drafter
+from .drafters import Drafter, heads
 from .records import Context, Cycle, Draft, Limits
 
 
@@ -26,6 +26,8 @@ class Target(Protocol):
 
     @property
     def n_tokens(self) -> int: ...
+    @property
+    def states(self) -> Sequence[Sequence[float]] | None: ...
     def extend(self, tokens: Sequence[int], *, rows: Literal["all", "last", "none"] = "all") -> None: ...
     def rewind(self, n_keep: int) -> None: ...
 
@@ -52,7 +54,8 @@ def prefill(session: Target, policy: Policy, prompt: Sequence[int]) -> None:
     """Brings target and drafters up to the prompt, all but its last token, which stays pending.
 
     Everything from an earlier run is dropped first, so two runs share nothing. Raises ValueError
-    for an empty prompt, one that does not fit, or a k that does not fit one pass.
+    for an empty prompt, one that does not fit, a k that does not fit one pass, and a head that
+    cannot draft here: the session keeps no states, or k is longer than the head was trained for.
     """
     if not prompt:
         raise ValueError("The prompt is empty: there is no token to continue from.")
@@ -65,11 +68,24 @@ def prefill(session: Target, policy: Policy, prompt: Sequence[int]) -> None:
             f"k = {policy.longest_k} needs a pass over {policy.longest_k + 1} tokens, but a pass holds "
             f"{session.n_batch} (n_batch). Use a smaller k or a larger n_batch."
         )
+    for head in heads(policy.drafters):
+        if session.states is None:
+            raise ValueError(
+                f"{head.name} drafts from the target's hidden states, and this session keeps none. Open it with "
+                "keep_states=True."
+            )
+        if policy.longest_k > head.longest_k:
+            raise ValueError(
+                f"k = {policy.longest_k} is more than {head.name} was trained for: {head.longest_k} tokens. Use "
+                f"k = {head.longest_k} or less."
+            )
     session.rewind(0)
     if len(prompt) > 1:
         session.extend(prompt[:-1], rows="none")
     for drafter in policy.drafters:
         drafter.begin(prompt)
+    for head in heads(policy.drafters):
+        head.catch_up(Context(prompt, session.states))
 
 
 def decode(
@@ -100,7 +116,7 @@ def decode(
         # A cycle emits one token more than it keeps, so the draft leaves room for that one; and the
         # pass feeds the pending token too, so the draft must fit beside it.
         drafter, limits = policy.choose(min(left - 1, session.n_ctx - len(context)))
-        draft = _within(drafter.propose(Context(context), limits), limits)
+        draft = _within(drafter.propose(Context(context, session.states), limits), limits)
         drafted_at = clock()
         session.extend([context[-1], *draft.tokens])
         verified_at = clock()

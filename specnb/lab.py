@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
-from . import doctor, drafters, machine, measure, models, store
-from .backend import Model, Session
+from . import doctor, drafters, machine, measure, models, store, trained
+from .backend import Model, Session, VectorSession
 from .drafters import Drafter
 from .prompts import Prompt
 from .records import CostCurve, Cycle, Limits, Run, Sampling
@@ -22,7 +23,9 @@ DRAFT_MODEL_DROPS, LAYER_SKIP_DROPS = 4, 7
 """Layers left out of the untrained drafts. No trained draft ships yet, so "draft_model" without a file of the
 reader's is a layer subset too: the one that agrees more and costs more."""
 
-MODEL_DRAFTERS = (drafters.DraftModel.name, drafters.LayerSkip.name)
+MODEL_DRAFTERS = (drafters.DraftModel.name, drafters.LayerSkip.name, *trained.KINDS)
+
+_AnySession = TypeVar("_AnySession", Session, VectorSession)
 
 
 class Lab:
@@ -46,8 +49,9 @@ class Lab:
         self.n_ctx = n_ctx
         self._source = _trusted(models.resolve(target))
         self._draft_name = draft
-        self._draft: tuple[Path, Model, Session] | None = None
+        self._draft: tuple[Path, Model, Session | VectorSession] | None = None
         self._staircases: dict[str, CostCurve] = {}
+        self._embedding: trained.Embedding | None = None
         self._open(format)
 
     def __enter__(self) -> Lab:
@@ -97,6 +101,7 @@ class Lab:
             drafters.LayerSkip.name: lambda: drafters.LayerSkip(
                 self._draft_session(self._own_layers(LAYER_SKIP_DROPS))
             ),
+            **{kind: partial(self._trained_drafter, kind) for kind in trained.KINDS},
         }
         if name not in makers:
             raise ValueError(f"There is no drafter {name!r}; there are {', '.join(drafters.names())}.")
@@ -117,9 +122,10 @@ class Lab:
     ) -> Run:
         """Generates once. text: a message, a Prompt, or token ids taken as they are."""
         tokens = self.prompt(text) if isinstance(text, (str, Prompt)) else tuple(text)
+        chosen = self.drafter(drafter) if isinstance(drafter, str) else drafter  # may open the session anew
         return measure.run(
             self.session,
-            self.drafter(drafter) if isinstance(drafter, str) else drafter,
+            chosen,
             tokens,
             limits=Limits(k=k, n_min=n_min, p_min=p_min),
             sampling=sampling or Sampling(),
@@ -137,7 +143,10 @@ class Lab:
         model = drafters.DraftModel.name if name == drafters.Chain.name else name
         if model not in MODEL_DRAFTERS:
             return 0.0
-        return measure.draft_cost(self.drafter(model), self.prompt(text), k=k).ms_per_token
+        drafter, prompt = self.drafter(model), self.prompt(text)
+        self.session.rewind(0)
+        self.session.extend(prompt[:-1], rows="none")
+        return measure.draft_cost(drafter, prompt, states=self.session.states, k=k).ms_per_token
 
     def staircase(self, *, precision: float = 0.1, max_seconds: float = 10.0) -> CostCurve:
         """T(N) of this target in this format for k up to 16, coarse and quick.
@@ -155,8 +164,33 @@ class Lab:
 
     def _open(self, format: str | None) -> None:
         self.model = Model(models.in_format(self._source, format) if format else self._source)
-        self.session = Session(self.model, n_ctx=min(self.n_ctx, self.model.n_ctx_train), threads=self.threads)
+        self.session = self._target_session()
         self.session.probe_rollback()
+
+    def _target_session(self, *, keep_states: bool = False) -> Session:
+        n_ctx = min(self.n_ctx, self.model.n_ctx_train)
+        return Session(self.model, n_ctx=n_ctx, threads=self.threads, keep_states=keep_states)
+
+    def _keep_states(self) -> None:
+        """From now on the target keeps its states. Not from the start: a prompt then costs an output row a token."""
+        if self.session.states is None:
+            self.session.close()
+            self.session = self._target_session(keep_states=True)
+
+    def _trained_drafter(self, kind: str) -> Drafter:
+        """A drafter from the shipped weights. Raises PairError where the target is not the one they were trained on."""
+        weights = trained.load(trained.path_of(kind))
+        path = trained.assemble(weights, self._source)
+        session = self._open_draft(path, self._vector_session)
+        embedding = self._embedding = self._embedding or trained.Embedding(self._source)
+        if kind == drafters.Distilled.name:
+            tokens = drafters.EmbeddedTokens(session, embedding, embedding.n_vocab)
+            return drafters.Distilled(tokens, weights.vocabulary)
+        self._keep_states()
+        if kind == drafters.Medusa.name:
+            return drafters.Medusa(session, weights.matrix("blocks.weight"), weights.vocabulary)
+        projection = weights.matrix("projection.weight")
+        return drafters.Eagle(session, projection, embedding, weights.vocabulary, longest_k=weights.longest_k)
 
     def _draft_path(self) -> Path:
         path = models.resolve_draft(self._draft_name)
@@ -172,14 +206,25 @@ class Lab:
         )
         return models.layer_subset(self.model.path, layers)
 
+    def _vector_session(self, model: Model) -> VectorSession:
+        return VectorSession(model, n_ctx=self.session.n_ctx, threads=self.threads)
+
     def _draft_session(self, path: Path) -> Session:
+        """The session of a draft model whose vocabulary is the target's."""
+
+        def open_session(model: Model) -> Session:
+            models.check_pair(self.model, model)
+            return Session(model, n_ctx=self.session.n_ctx, threads=self.threads)
+
+        return self._open_draft(path, open_session)
+
+    def _open_draft(self, path: Path, open_session: Callable[[Model], _AnySession]) -> _AnySession:
         """The draft's session, opened once per file; opening another file releases the one before."""
         if self._draft is None or self._draft[0] != path:
             self._release_draft()
             model = Model(path)
             try:
-                models.check_pair(self.model, model)
-                session = Session(model, n_ctx=self.session.n_ctx, threads=self.threads)
+                session = open_session(model)
             except Exception:
                 model.close()
                 raise

@@ -113,17 +113,27 @@ def drift(samples: Sequence[tuple[int, float]]) -> float:
     return median(changes) if changes else 0.0
 
 
-def draft_cost(drafter: Drafter, prompt: Sequence[int], *, k: int = 4, repeats: int = 15, label: str = "") -> DraftCost:
+def draft_cost(
+    drafter: Drafter,
+    prompt: Sequence[int],
+    *,
+    states: Sequence[Sequence[float]] | None = None,
+    k: int = 4,
+    repeats: int = 15,
+    label: str = "",
+) -> DraftCost:
     """Times a drafter's proposals of k tokens on one context, apart from any run.
 
+    states: the target's hidden states of all but the last token of the prompt, for the heads.
     Raises ValueError when the drafter proposes nothing there: an n-gram drafter has no cost per
     token worth the name.
     """
     drafter.begin(prompt)
+    context = Context(prompt, states)
     samples: list[float] = []
     for repeat in range(repeats + 1):
         start = perf_counter()
-        draft = drafter.propose(Context(prompt), Limits(k=k))
+        draft = drafter.propose(context, Limits(k=k))
         elapsed = perf_counter() - start
         if not draft.tokens:
             raise ValueError(f"The drafter {drafter.name!r} proposed nothing after this prompt: there is no cost here.")

@@ -9,11 +9,12 @@ import hashlib
 import importlib.util
 import os
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
 
 import gguf
+import numpy as np
 import platformdirs
 
 from . import backend, machine
@@ -118,7 +119,7 @@ def in_format(source: Path, format: str) -> Path:
     if backend.read_format(source) == format:
         return source
     threads = machine.usable_cores()
-    return _derived(source, format, lambda target: backend.quantize(source, target, format, threads=threads))
+    return derived(source, format, lambda target: backend.quantize(source, target, format, threads=threads))
 
 
 def layer_subset(source: Path, keep: Sequence[int]) -> Path:
@@ -128,7 +129,7 @@ def layer_subset(source: Path, keep: Sequence[int]) -> Path:
     Raises ModelError when a layer does not exist.
     """
     label = f"layers-{hashlib.sha256(repr(list(keep)).encode()).hexdigest()[:10]}"
-    return _derived(source, label, lambda target: write_layer_subset(read_gguf(source), keep, target))
+    return derived(source, label, lambda target: write_layer_subset(read_gguf(source), keep, target))
 
 
 def check_pair(target: Model, draft: Model) -> None:
@@ -166,7 +167,7 @@ def cache_folder() -> Path:
     return folder
 
 
-def _derived(source: Path, label: str, make: Callable[[Path], None]) -> Path:
+def derived(source: Path, label: str, make: Callable[[Path], None]) -> Path:
     """The cached file for (contents of source, label), made under a temporary name so that it is whole or absent."""
     final = cache_folder() / _fingerprint(source) / f"{backend.name_without_format(source)}.{label}.gguf"
     if not final.exists():
@@ -206,7 +207,7 @@ def read_gguf(path: Path) -> gguf.GGUFReader:
         ) from error
 
 
-def _value(reader: gguf.GGUFReader, key: str) -> object:
+def value(reader: gguf.GGUFReader, key: str) -> object:
     field = reader.get_field(key)
     if field is None:
         raise ModelError(f"The model file has no value for {key}; it is damaged or of an unknown kind.")
@@ -215,20 +216,14 @@ def _value(reader: gguf.GGUFReader, key: str) -> object:
 
 def write_layer_subset(reader: gguf.GGUFReader, keep: Sequence[int], target: Path) -> None:
     """Writes the kept layers, renumbered, and everything else as it is. See ``layer_subset``."""
-    architecture = str(_value(reader, "general.architecture"))
-    n_layer = int(_value(reader, f"{architecture}.block_count"))
+    architecture = str(value(reader, "general.architecture"))
+    n_layer = int(value(reader, f"{architecture}.block_count"))
     if not keep or list(keep) != sorted(set(keep)) or not 0 <= keep[0] <= keep[-1] < n_layer:
         raise ModelError(f"Layers must be ascending numbers from 0 to {n_layer - 1}; got {list(keep)}.")
-    writer = gguf.GGUFWriter(target, architecture)
-    for key, field in reader.fields.items():
-        if key.startswith("GGUF.") or key == "general.architecture":
-            continue
-        value = len(keep) if key == f"{architecture}.block_count" else field.contents()
-        if field.types[0] == gguf.GGUFValueType.ARRAY:
-            writer.add_array(key, value)
-        else:
-            writer.add_key_value(key, value, field.types[0])
+    values = reader_values(reader)
+    values[f"{architecture}.block_count"] = (len(keep), gguf.GGUFValueType.UINT32)
     renumbered = {old: new for new, old in enumerate(keep)}
+    tensors = []
     for tensor in reader.tensors:
         name = tensor.name
         if name.startswith("blk."):
@@ -236,7 +231,38 @@ def write_layer_subset(reader: gguf.GGUFReader, keep: Sequence[int], target: Pat
             if int(number) not in renumbered:
                 continue
             name = f"blk.{renumbered[int(number)]}.{rest}"
-        writer.add_tensor(name, tensor.data, raw_dtype=tensor.tensor_type)
+        tensors.append((name, tensor.data, tensor.tensor_type))
+    write_gguf(target, architecture, values, tensors)
+
+
+Values = dict[str, tuple[object, gguf.GGUFValueType]]
+"""Key -> (value, type) of a GGUF's header; of an array, the type is ARRAY."""
+
+
+def reader_values(reader: gguf.GGUFReader) -> Values:
+    """All values of a file except its architecture, which a writer adds by itself."""
+    return {
+        key: (field.contents(), field.types[0])
+        for key, field in reader.fields.items()
+        if not key.startswith("GGUF.") and key != "general.architecture"
+    }
+
+
+def write_gguf(
+    target: Path,
+    architecture: str,
+    values: Values,
+    tensors: Iterable[tuple[str, np.ndarray, gguf.GGMLQuantizationType]],
+) -> None:
+    """Writes a GGUF. tensors: (name, data as the file holds it, its type)."""
+    writer = gguf.GGUFWriter(target, architecture)
+    for key, (value, kind) in values.items():
+        if kind == gguf.GGUFValueType.ARRAY:
+            writer.add_array(key, value)
+        else:
+            writer.add_key_value(key, value, kind)
+    for name, data, kind in tensors:
+        writer.add_tensor(name, data, raw_dtype=kind)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()

@@ -6,7 +6,7 @@ Every rate is a named property with one meaning. Times are seconds inside record
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
@@ -44,9 +44,14 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What a drafter sees: every token so far. The last one is pending (chosen, not yet fed to the target)."""
+    """What a drafter sees: every token so far. The last one is pending (chosen, not yet fed to the target).
+
+    states: the target's hidden state of every token but the pending one, a float32 array of shape
+    (len(tokens) - 1, n_embd); None when the target's session does not keep them.
+    """
 
     tokens: tuple[int, ...] | list[int]
+    states: Sequence[Sequence[float]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,18 +300,22 @@ class LayerSet:
 
 @dataclass(frozen=True, slots=True)
 class LayerSearch:
-    """Layer subsets found for one model file, fewest dropped first. model: the file's name."""
+    """Layer subsets of one model file, fewest dropped first.
+
+    model: the file's name. sets: found by a search. early_exits: the first layers only, none searched for.
+    """
 
     model: str
     method: str
     sets: tuple[LayerSet, ...]
+    early_exits: tuple[LayerSet, ...] = ()
 
     def keeping(self, count: int) -> LayerSet:
-        """The set of that many layers. Raises KeyError naming the counts there are."""
+        """The searched set of that many layers. Raises KeyError naming the counts there are."""
         for found in self.sets:
             if len(found.layers) == count:
                 return found
-        counts = ", ".join(str(len(found.layers)) for found in self.sets)
+        counts = ", ".join(str(len(found.layers)) for found in self.sets) or "none"
         raise KeyError(f"No subset of {count} layers was searched for {self.model}; there are {counts}.")
 
 

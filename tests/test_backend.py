@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from specnb import backend, machine, models
-from specnb.backend import Model, ModelError, Sampler, Session, SessionError
+from specnb.backend import Model, ModelError, Sampler, Session, SessionError, VectorSession
 from specnb.records import Sampling
 
 pytestmark = pytest.mark.model
@@ -67,23 +67,56 @@ def test_a_row_nobody_asked_for_raises(session, tokens):
         session.logits(-1)
 
 
-def test_the_hidden_state_times_the_output_matrix_gives_the_logits(exact_model, tokens):
+def test_a_state_times_the_output_matrix_gives_the_logits(exact_model, tokens):
     reader = models.read_gguf(exact_model.path)
     # SmolLM2 uses its embedding matrix as output matrix too.
     tensor = next(t for t in reader.tensors if t.name == "token_embd.weight")
     output = gguf.quants.dequantize(tensor.data, tensor.tensor_type)
-    with Session(exact_model, n_ctx=64, threads=1, hidden=True) as session:
+    with Session(exact_model, n_ctx=64, threads=1, keep_states=True) as session:
         session.extend(tokens[:3])
+        assert session.states.shape == (3, exact_model.n_embd)
         for row in range(3):
-            hidden = session.hidden(row)
-            assert hidden.shape == (exact_model.n_embd,) and not hidden.flags.owndata
-            np.testing.assert_allclose(output @ hidden, session.logits(row), atol=2e-3)
+            np.testing.assert_allclose(output @ session.states[row], session.logits(row), atol=2e-3)
 
 
-def test_hidden_states_are_refused_where_none_are_kept(session, tokens):
+def test_states_follow_the_tokens_through_passes_and_rollbacks(exact_model, tokens):
+    with (
+        Session(exact_model, n_ctx=64, threads=1, keep_states=True) as at_once,
+        Session(exact_model, n_ctx=64, n_batch=4, threads=1, keep_states=True) as in_parts,
+    ):
+        at_once.extend(tokens[:10])
+        in_parts.extend(tokens[:6], rows="none")
+        in_parts.extend([5, 6, 7])
+        in_parts.rewind(6)
+        in_parts.extend(tokens[6:10])
+        assert len(in_parts.states) == len(in_parts.tokens) == 10
+        np.testing.assert_allclose(in_parts.states, at_once.states, atol=2e-3)
+        in_parts.rewind(4)
+        assert len(in_parts.states) == 4
+
+
+def test_a_model_fed_its_own_embedding_rows_says_what_it_says_of_the_tokens(exact_model, tokens):
+    reader = models.read_gguf(exact_model.path)
+    tensor = next(t for t in reader.tensors if t.name == "token_embd.weight")
+    rows = gguf.quants.dequantize(tensor.data, tensor.tensor_type)
+    with (
+        Session(exact_model, n_ctx=64, threads=1) as by_token,
+        VectorSession(exact_model, n_ctx=64, n_batch=4, threads=1) as by_vector,
+    ):
+        by_token.extend(tokens[:9])
+        by_vector.extend(rows[list(tokens[:7])])
+        by_vector.rewind(5)
+        by_vector.extend(rows[list(tokens[5:9])])
+        assert by_vector.n_tokens == 9 and by_vector.states.shape == (9, exact_model.n_embd)
+        np.testing.assert_allclose(by_vector.logits(-1), by_token.logits(-1), atol=2e-3)
+        with pytest.raises(SessionError, match="do not fit"):
+            by_vector.extend(np.zeros((60, exact_model.n_embd), np.float32))
+        assert by_vector.n_tokens == 9
+
+
+def test_a_session_that_keeps_no_states_says_so(session, tokens):
     session.extend(tokens[:2])
-    with pytest.raises(SessionError, match="hidden=True"):
-        session.hidden(0)
+    assert session.states is None
 
 
 # -- tokens in, tokens back --------------------------------------------------------------------
@@ -228,7 +261,7 @@ def test_a_pass_that_llama_cpp_refuses_raises_and_evaluates_nothing(session, tok
 
 
 def test_a_closed_session_raises_and_does_not_read_freed_memory(model):
-    session = Session(model, n_ctx=16, threads=1, hidden=True)
+    session = Session(model, n_ctx=16, threads=1, keep_states=True)
     session.extend([5, 6])
     session.close()
     session.close()
@@ -236,7 +269,6 @@ def test_a_closed_session_raises_and_does_not_read_freed_memory(model):
     uses = [
         lambda: session.extend([5]),
         lambda: session.logits(0),
-        lambda: session.hidden(0),
         lambda: session.rewind(0),
         lambda: session.probe_rollback(),
         lambda: Sampler(Sampling()).draw(session, 0),

@@ -10,6 +10,7 @@ from specnb.bench.__main__ import BENCHMARKS, main
 
 KEYS = {
     "curve": {"seconds", "points", "max_ci_rel"},
+    "drafters": {"rows"},
     "overhead": {"share_in_llama", "peak_mib"},
     "redraw": {"median_ms", "p95_ms"},
 }
@@ -17,6 +18,19 @@ KEYS = {
 
 def test_every_benchmark_is_listed_here():
     assert KEYS.keys() == BENCHMARKS.keys()
+
+
+ROW = {"drafter", "format", "kind", "k", "alpha", "gamma", "tokens_per_cycle", "speedup", "speedup_ci"}
+
+
+def check_drafter_rows(rows: list[dict[str, object]]) -> None:
+    """Plain decoding first, then a row for every drafter and kind."""
+    assert all(ROW <= row.keys() for row in rows)
+    assert rows[0]["drafter"] == "none" and rows[0]["speedup"] == 1.0
+    others = rows[1:]
+    assert {row["drafter"] for row in others} == {"ngram_simple", "eagle"}
+    assert all(row["speedup"] > 0 and 1 <= row["tokens_per_cycle"] <= row["k"] + 1 for row in others)
+    assert all(row["k"] <= 6 for row in others if row["drafter"] == "eagle")
 
 
 @pytest.mark.model
@@ -27,6 +41,8 @@ def test_prints_a_table_and_one_json_object_on_the_last_line(name, capsys):
     figures = json.loads(lines[-1])
     assert KEYS[name] <= figures.keys()
     assert len(lines) >= 2
+    if name == "drafters":
+        check_drafter_rows(figures["rows"])
 
 
 def test_an_unknown_name_is_refused(capsys):

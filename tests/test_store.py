@@ -120,6 +120,7 @@ EVERY_RECORD = [
     Loop(start=3, stop=40, period=4),
     LayerSet((0, 2, 3), 0.75, 384),
     LayerSearch("tiny.gguf", "by hand", (LayerSet((0, 2, 3), 0.75, 384), LayerSet((0, 3), 0.5, 384))),
+    LayerSearch("tiny.gguf", "by hand", (), early_exits=(LayerSet((0, 1, 2), 0.5, 384), LayerSet((0, 1), 0.25, 384))),
     STUDY.runs[0],
     STUDY.ledger[0],
     PublishedCliff("m", 44.5, 79.0),

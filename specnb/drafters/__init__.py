@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from .chain import Chain
+from .distilled import Distilled, EmbeddedTokens
 from .draft_model import DraftModel
+from .eagle import Eagle
 from .layer_skip import LayerSkip
+from .medusa import Medusa
 from .ngram_cache import NgramCache
 from .ngram_map_k import NgramMapK
 from .ngram_map_k4v import NgramMapK4v
@@ -12,7 +15,7 @@ from .ngram_mod import NgramMod
 from .ngram_simple import NgramSimple
 from .none import NoDrafter
 from .prompt_lookup import PromptLookup
-from .protocol import Drafter
+from .protocol import Drafter, Head, heads
 
 LOOK_UPS = (NgramSimple, NgramMapK, NgramMapK4v, NgramMod, NgramCache, PromptLookup)
 """The drafters that run no model. All take n (longest pattern) and m (longest draft)."""
@@ -20,15 +23,20 @@ LOOK_UPS = (NgramSimple, NgramMapK, NgramMapK4v, NgramMod, NgramCache, PromptLoo
 
 def names() -> tuple[str, ...]:
     """The drafters there are, in the order a drop-down shows them."""
-    return tuple(kind.name for kind in (NoDrafter, *LOOK_UPS, Chain, DraftModel, LayerSkip))
+    return tuple(kind.name for kind in (NoDrafter, *LOOK_UPS, Chain, DraftModel, Distilled, LayerSkip, Eagle, Medusa))
 
 
 __all__ = [
     "LOOK_UPS",
     "Chain",
+    "Distilled",
     "DraftModel",
     "Drafter",
+    "Eagle",
+    "EmbeddedTokens",
+    "Head",
     "LayerSkip",
+    "Medusa",
     "NgramCache",
     "NgramMapK",
     "NgramMapK4v",
@@ -36,5 +44,6 @@ __all__ = [
     "NgramSimple",
     "NoDrafter",
     "PromptLookup",
+    "heads",
     "names",
 ]

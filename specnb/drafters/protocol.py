@@ -1,9 +1,9 @@
-"""The three calls every drafter answers."""
+"""What every drafter answers, and what a drafter over the target's hidden states answers besides."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Iterator, Sequence
+from typing import Protocol, runtime_checkable
 
 from ..records import Context, Cycle, Draft, Limits
 
@@ -21,3 +21,24 @@ class Drafter(Protocol):
 
     def observe(self, cycle: Cycle, *, mine: bool) -> None:
         """What verification made of a draft, and whether the draft was this drafter's."""
+
+
+@runtime_checkable
+class Head(Drafter, Protocol):
+    """A drafter trained over one target's hidden states (EAGLE, Medusa).
+
+    longest_k: the longest draft it was trained for.
+    """
+
+    longest_k: int
+
+    def catch_up(self, context: Context) -> None:
+        """Reads the states that are new since the last call; ``propose`` does it too, this does it ahead of time."""
+
+
+def heads(drafters: Sequence[Drafter]) -> Iterator[Head]:
+    """The heads among drafters, those inside chains included."""
+    for drafter in drafters:
+        if isinstance(drafter, Head):
+            yield drafter
+        yield from heads(getattr(drafter, "drafters", ()))

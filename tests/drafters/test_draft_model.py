@@ -6,12 +6,11 @@ import math
 import random
 from collections.abc import Sequence
 
-import numpy as np
 import pytest
 
 from specnb.decoder import decode, prefill
 from specnb.drafters import DraftModel, LayerSkip
-from specnb.drafters.draft_model import best_with_confidence, common_prefix_length
+from specnb.drafters.draft_model import common_prefix_length
 from specnb.policy import Fixed
 from specnb.records import Context, Draft, Limits, Sampling
 from specnb.toy import ToySampler, ToySession
@@ -42,34 +41,6 @@ def brute_force(tokens: Sequence[int], k: int, p_min: float, seed: int = 1) -> D
         drafted.append(token)
         confidences.append(confidence)
     return Draft(tuple(drafted), tuple(confidences))
-
-
-# --- confidence -------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("n_vocab", [1, 2, 9, 10, 11, 300])
-def test_confidence_is_a_softmax_over_the_ten_best(n_vocab):
-    random_ = np.random.default_rng(n_vocab)
-    for scale in (0.1, 1.0, 5.0, 30.0):
-        logits = (scale * random_.normal(size=n_vocab)).astype(np.float32)
-        before = logits.copy()
-        token, confidence = best_with_confidence(logits)
-        expected_token, expected = softmax_of_ten_best(logits.tolist())
-        assert token == expected_token
-        assert confidence == pytest.approx(expected, rel=1e-5)
-        # The logits are a view of the model's own buffer: looking must not reorder them.
-        assert np.array_equal(logits, before)
-
-
-def test_confidence_is_larger_than_over_the_whole_vocabulary():
-    assert best_with_confidence(np.zeros(1000, dtype=np.float32)) == (0, pytest.approx(1 / 10))
-
-
-@pytest.mark.parametrize("offset", [-1e4, 0.0, 1e4])
-def test_confidence_survives_logits_of_any_size(offset):
-    token, confidence = best_with_confidence(np.array([0.0, 2.0, 1.0], dtype=np.float32) + np.float32(offset))
-    assert token == 1
-    assert confidence == pytest.approx(1 / (1 + math.exp(-1) + math.exp(-2)), rel=1e-3)
 
 
 # --- drafts -----------------------------------------------------------------------------------
@@ -266,14 +237,3 @@ def test_a_token_the_draft_does_not_know_gives_an_empty_draft():
     drafter.begin([1, 2])
     assert drafter.propose(Context([1, 2, 9]), Limits(k=3)) == Draft()
     assert len(drafter.propose(Context([1, 2, 7]), Limits(k=3)).tokens) == 3
-
-
-@pytest.mark.parametrize("size", [1, 2, 9, 10, 11, 63, 64, 65, 1000, 4097, 49152, 128256])
-def test_confidence_is_over_the_ten_best_of_any_vocabulary(size):
-    random = np.random.default_rng(size)
-    for logits in (random.normal(size=size), np.round(random.normal(size=size)), np.sort(random.normal(size=size))):
-        logits = logits.astype(np.float32)
-        best, confidence = best_with_confidence(logits)
-        top = np.sort(logits.astype(np.float64))[-10:]
-        assert best == logits.argmax()
-        assert confidence == pytest.approx(1 / np.exp(top - top[-1]).sum(), rel=1e-5)

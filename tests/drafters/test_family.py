@@ -76,7 +76,10 @@ def test_the_menu():
         "prompt_lookup",
         "chain",
         "draft_model",
+        "distilled",
         "layer_skip",
+        "eagle",
+        "medusa",
     )
 
 

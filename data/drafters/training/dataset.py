@@ -1,0 +1,102 @@
+"""What the drafters learn from: conversations the target wrote itself, and its hidden state at every token.
+
+A row is 512 tokens of several turns. ``learn`` marks the tokens worth learning from: those of
+answers, unless the answer has fallen into a loop there.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from specnb import models
+from specnb.backend import Model
+from specnb.prompts import HELD_OUT, PROMPTS
+
+WORK = Path(os.environ.get("SPECNB_TRAINING") or Path(__file__).parent / "work")
+"""Corpus, states and checkpoints: some gigabytes, never committed."""
+
+LOOP_GRAM = 8
+"""Tokens; a run of this many that its row has already held is taken for a loop."""
+LEAST_LEARNT = 0.25
+"""A row with a smaller share of tokens worth learning is dropped."""
+HELD_OUT_ROWS = 96
+PROMPT_GRAM = 12
+"""Tokens; nothing is learnt from a row that shares such a run with a prompt of the notebooks or the benchmark."""
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """tokens: (rows, length), uint16. learn: the same shape, bool."""
+
+    tokens: np.ndarray
+    learn: np.ndarray
+
+
+def repeats(row: np.ndarray, gram: int = LOOP_GRAM) -> np.ndarray:
+    """Which tokens of a row end a run of ``gram`` tokens that occurred before in it. Shape (length,), bool."""
+    seen: set[bytes] = set()
+    found = np.zeros(len(row), dtype=bool)
+    for end in range(gram, len(row) + 1):
+        run = row[end - gram : end].tobytes()
+        found[end - 1] = run in seen
+        seen.add(run)
+    return found
+
+
+def load_corpus() -> Corpus:
+    """All shards without the rows that are mostly loops or questions, in a fixed shuffled order.
+
+    Shuffled, so that the states of the first thousand rows are already a fair sample.
+    """
+    shards = [np.load(path) for path in sorted((WORK / "corpus").glob("*.npz"))]
+    if not shards:
+        raise SystemExit(f"There is no corpus in {WORK / 'corpus'}; run corpus.py first.")
+    tokens = np.concatenate([shard["seq"] for shard in shards])
+    learn = np.concatenate([shard["ans"] for shard in shards])
+    learn &= ~np.stack([repeats(row) for row in tokens])
+    kept = np.flatnonzero(learn.mean(axis=1) >= LEAST_LEARNT)
+    kept = np.random.default_rng(0).permutation(kept)
+    tokens, learn = tokens[kept], learn[kept]
+    learn[holds_a_prompt(tokens)] = False
+    return Corpus(tokens, learn)
+
+
+def holds_a_prompt(tokens: np.ndarray, gram: int = PROMPT_GRAM) -> np.ndarray:
+    """Which rows share a run of ``gram`` tokens with a prompt that drafters are judged by. Shape (rows,), bool."""
+    runs: set[bytes] = set()
+    with Model(models.embedded(), vocabulary_only=True) as vocabulary:
+        for prompt in (*PROMPTS.values(), *HELD_OUT):
+            ids = np.array(vocabulary.tokenize(prompt.text, add_bos=False), dtype=tokens.dtype)
+            runs |= {ids[i : i + gram].tobytes() for i in range(len(ids) - gram + 1)}
+    return np.array([any(row[i : i + gram].tobytes() in runs for i in range(len(row) - gram + 1)) for row in tokens])
+
+
+class States:
+    """The target's post-norm hidden states, one file of bfloat16 for all rows, filled shard by shard."""
+
+    def __init__(self, n_rows: int, length: int, n_embd: int) -> None:
+        self._shape = (n_rows, length, n_embd)
+        self._path = WORK / "states.bf16"
+        self._done = WORK / "states.done"
+        WORK.mkdir(exist_ok=True)
+        mode = "r+" if self._path.exists() else "w+"
+        self._bits = np.memmap(self._path, dtype=np.int16, mode=mode, shape=self._shape)
+
+    @property
+    def n_done(self) -> int:
+        """Rows written so far; they are written in order."""
+        return int(self._done.read_text()) if self._done.exists() else 0
+
+    def write(self, start: int, states: Tensor) -> None:
+        self._bits[start : start + len(states)] = states.bfloat16().view(torch.int16).numpy()
+        self._done.write_text(str(start + len(states)))
+
+    def read(self, rows: np.ndarray) -> Tensor:
+        """(len(rows), length, n_embd), bfloat16."""
+        return torch.from_numpy(self._bits[np.sort(rows)].copy()).view(torch.bfloat16)

@@ -1,0 +1,77 @@
+"""Stage 4: writes a trained drafter as the GGUF that ships, without anything the target has already.
+
+python data/drafters/training/export.py eagle|distilled|medusa [--to FILE]
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import gguf
+import numpy as np
+import torch
+from dataset import WORK, load_corpus
+from gguf import GGMLQuantizationType as Format
+from networks import EAGLE_STEPS, MEDUSA_HEADS
+from train import PLANS, frequent_tokens
+
+from specnb import models, trained
+
+LONGEST_K = {"eagle": EAGLE_STEPS, "distilled": 0, "medusa": MEDUSA_HEADS}
+_TYPE = gguf.GGUFValueType
+
+
+def tensors_of(kind: str, net: dict[str, torch.Tensor]) -> list[tuple[str, np.ndarray, Format]]:
+    """(name as llama.cpp calls it, data, format) of what was trained. Matrices of layers are Q8_0."""
+    named = []
+    if kind == "eagle":
+        net = {**net, "projection": net["mixing"] * net["input_scale"]}
+    for key, tensor in net.items():
+        if key in ("mixing", "input_scale"):
+            continue
+        data = tensor.float().numpy()
+        if kind == "eagle" and key.startswith("layer."):
+            key = key.replace("layer.", "blk.0.")
+        elif key.startswith("layers."):
+            key = key.replace("layers.", "blk.")
+        if key.startswith("blk.") and data.ndim == 2:
+            named.append((f"{key}.weight", gguf.quantize(data, Format.Q8_0), Format.Q8_0))
+        elif data.ndim > 1:
+            named.append((f"{key}.weight", data.astype(np.float16), Format.F16))
+        else:
+            named.append((f"{key}.weight", data, Format.F32))
+    return named
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("kind", choices=PLANS)
+    parser.add_argument("--name", help="of the checkpoint; the kind by default")
+    parser.add_argument("--to", type=Path)
+    arguments = parser.parse_args()
+    kind, path = arguments.kind, arguments.to or trained.path_of(arguments.kind)
+    saved = torch.load(WORK / f"{arguments.name or kind}.pt", weights_only=True)
+    target = trained.fingerprint(models.embedded())
+    vocabulary = frequent_tokens(load_corpus())
+    values: models.Values = {
+        "general.name": (f"{kind} drafter for SmolLM2-135M-Instruct", _TYPE.STRING),
+        "general.license": ("apache-2.0", _TYPE.STRING),
+        "specnb.kind": (kind, _TYPE.STRING),
+        "specnb.longest_k": (LONGEST_K[kind], _TYPE.UINT32),
+        "specnb.vocabulary": (vocabulary.tolist(), _TYPE.ARRAY),
+        "specnb.steps": (saved["step"], _TYPE.UINT32),
+        "specnb.target.shape": (list(target.shape), _TYPE.ARRAY),
+        "specnb.target.tokenizer": (target.tokenizer, _TYPE.STRING),
+        "specnb.target.norms": (target.norms, _TYPE.STRING),
+        "specnb.target.sketch": ([float(x) for x in target.sketch], _TYPE.ARRAY),
+    }
+    tensors = tensors_of(kind, saved["net"])
+    models.write_gguf(path, "specnb-drafter", values, tensors)
+    trained.seal(path)
+    trained.check_fits(trained.load(path), models.embedded())
+    print(f"{path}: {path.stat().st_size / 2**20:.1f} MiB, {saved['step']} steps")
+
+
+if __name__ == "__main__":
+    main()

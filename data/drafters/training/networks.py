@@ -1,0 +1,156 @@
+"""The three drafters that are trained, each as a torch module that predicts hidden states the target's rows can read.
+
+All of them end in the target's own embedding rows (SmolLM2 ties its output to them), which stay
+frozen: a prediction is a state, and its logits are that state's products with the rows.
+"""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from smollm import Layer, Teacher, Weights, causal, rms_norm, rotary_tables
+from torch import Tensor, nn
+
+DISTILLED_LAYERS = (0, 1, 2, 29)
+"""Where the draft's layers start from: the first three read the text, the last one writes states."""
+EAGLE_LAYER = 29
+EAGLE_STEPS = 6
+MEDUSA_HEADS = 4
+
+
+class Distilled(nn.Module):
+    """A draft model of a few layers over the target's token embeddings."""
+
+    def __init__(self, weights: Weights, length: int) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(Layer(weights.shape, weights.layer(i)) for i in DISTILLED_LAYERS)
+        self.output_norm = nn.Parameter(weights["output_norm"])
+        self.rotary = _rotary(weights, length)
+
+    def forward(self, embedded: Tensor, states: Tensor) -> list[Tensor]:
+        """embedded, states: (batch, length, n_embd). One prediction of ``states`` from the tokens alone."""
+        x = embedded
+        for layer in self.layers:
+            x = layer(x, self.rotary)
+        return [rms_norm(x, self.output_norm, self.layers[0].shape.epsilon)]
+
+
+class Eagle(nn.Module):
+    """One layer over (state at a token, embedding of the next token); predicts the state at the next token.
+
+    Unrolled over its own predictions while training (EAGLE-3's training-time test, arXiv 2503.01840),
+    so that it learns to live with them.
+    """
+
+    def __init__(self, weights: Weights, length: int, stream_scale: float) -> None:
+        super().__init__()
+        n = weights.shape.n_embd
+        self.layer = Layer(weights.shape, weights.layer(EAGLE_LAYER))
+        norm, embedding = weights["output_norm"], weights["token_embd"]
+        # The layer was made for the stream before the final norm, which is some hundred times larger than an
+        # embedding. Undo the norm and enlarge the embedding, so that both halves speak at the stream's volume.
+        undo_norm = stream_scale * norm.sign() / norm.abs().clamp(min=0.1 * float(norm.abs().median()))
+        enlarge = torch.full((n,), stream_scale / float(embedding.pow(2).mean().sqrt()))
+        self.register_buffer("input_scale", torch.cat([undo_norm, enlarge]))
+        # Little of the embedding at first: what passes straight through the layer would be drafted again.
+        self.mixing = nn.Parameter(torch.cat([torch.eye(n), 0.05 * torch.eye(n)], dim=1))
+        self.output_norm = nn.Parameter(norm.clone())
+        self.rotary = _rotary(weights, length)
+        self.n_steps = EAGLE_STEPS
+
+    @property
+    def projection(self) -> Tensor:
+        """From (state, embedding) to the layer's input. Shape (n_embd, 2 n_embd)."""
+        return self.mixing * self.input_scale
+
+    def forward(self, embedded: Tensor, states: Tensor) -> list[Tensor]:
+        """Entry s, at position p: the prediction of ``states[p + 1]`` whose last s inputs were its own predictions.
+
+        The first step is made for every row, the later ones for the first half of them: a draft
+        whose first token is refused has no later ones, so the first deserves most of the work.
+        Position p reads ``states[p]`` and ``embedded[p + 1]``; the last position has no next token
+        and wraps around to the first: nothing may be learnt there, nor at the first s positions.
+        """
+        following = embedded.roll(-1, dims=1)
+        attend = UnrolledAttention()
+        predictions: list[Tensor] = []
+        features = states
+        for step in range(self.n_steps):
+            if step == 1:
+                half = (len(states) + 1) // 2
+                features, following = features[:half], following[:half]
+            x = F.linear(torch.cat([features, following], -1).bfloat16(), self.projection.bfloat16()).float()
+            x = self.layer(x, self.rotary, attend)
+            predictions.append(rms_norm(x, self.output_norm, self.layer.shape.epsilon))
+            features = shifted(predictions[-1], 1)
+        return predictions
+
+
+class UnrolledAttention:
+    """Attention of the s-th unrolled step: real keys up to s positions back, and after them the steps' own keys.
+
+    It is what the drafter sees at run time: a cache of real entries, then the entries of its draft.
+    """
+
+    def __init__(self) -> None:
+        self._keys: list[Tensor] = []
+        self._values: list[Tensor] = []
+
+    def __call__(self, queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
+        group = queries.shape[1] // keys.shape[1]
+        self._keys.append(keys.repeat_interleave(group, dim=1))
+        self._values.append(values.repeat_interleave(group, dim=1))
+        step, length = len(self._keys) - 1, queries.shape[2]
+        if step == 0:
+            return causal(queries, keys, values)
+        rows = len(queries)  # later steps may be made for fewer rows
+        self._keys[0], self._values[0] = self._keys[0][:rows], self._values[0][:rows]
+        scale = queries.shape[-1] ** -0.5
+        real = scale * queries @ self._keys[0].transpose(-1, -2)
+        visible = torch.ones(length, length, dtype=torch.bool).tril(-step)
+        real = real.masked_fill(~visible, -torch.inf)
+        own = [scale * (queries * shifted(self._keys[j], step - j, dim=2)).sum(-1) for j in range(1, step + 1)]
+        weights = torch.cat([real, torch.stack(own, dim=-1)], dim=-1).softmax(dim=-1, dtype=torch.float32).bfloat16()
+        attended = weights[..., :length] @ self._values[0]
+        for j in range(1, step + 1):
+            attended = attended + weights[..., length + j - 1, None] * shifted(self._values[j], step - j, dim=2)
+        return attended
+
+
+class Medusa(nn.Module):
+    """Residual blocks over one state: head j predicts the state j + 1 tokens on (Medusa-1, arXiv 2401.10774)."""
+
+    def __init__(self, weights: Weights) -> None:
+        super().__init__()
+        n = weights.shape.n_embd
+        self.blocks = nn.Parameter(torch.zeros(MEDUSA_HEADS, n, n))
+        self.output_norm = nn.Parameter(torch.ones(n))
+        self._epsilon = weights.shape.epsilon
+
+    def forward(self, embedded: Tensor, states: Tensor) -> list[Tensor]:
+        """Entry j, at position p: the prediction of ``states[p + 1 + j]`` from ``states[p]`` alone."""
+        state = states.bfloat16()
+        hidden = [F.silu(F.linear(state, block.bfloat16())).float() for block in self.blocks]
+        return [rms_norm(states + each, self.output_norm, self._epsilon) for each in hidden]
+
+
+def shifted(x: Tensor, n: int, *, dim: int = 1) -> Tensor:
+    """What stood n places earlier along ``dim``; zeros where nothing did."""
+    if n == 0:
+        return x
+    kept = x.narrow(dim, 0, x.shape[dim] - n)
+    return torch.cat([torch.zeros_like(x.narrow(dim, 0, n)), kept], dim=dim)
+
+
+def stream_scale(teacher: Teacher, tokens: Tensor) -> float:
+    """Mean root-mean-square of the stream before the final norm: what that norm divided by."""
+    seen: list[Tensor] = []
+    hook = teacher.layers[-1].register_forward_hook(lambda _module, _inputs, x: seen.append(x))
+    teacher(tokens)
+    hook.remove()
+    return float(seen[0].pow(2).mean(-1).sqrt().mean())
+
+
+def _rotary(weights: Weights, length: int) -> tuple[Tensor, Tensor]:
+    cosines, sines = rotary_tables(weights.shape, length)
+    return cosines.bfloat16(), sines.bfloat16()

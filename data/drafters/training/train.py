@@ -1,0 +1,239 @@
+"""Stage 3: trains one drafter on the target's states. Resumable: a checkpoint every few minutes.
+
+    python data/drafters/training/train.py eagle|distilled|medusa [--minutes 40]
+
+The loss is half the cross-entropy with the target's distribution and half that with its greedy
+choice, because exact-match verification of greedy text asks for nothing but the choice.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import time
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from dataset import HELD_OUT_ROWS, WORK, Corpus, States, load_corpus
+from networks import EAGLE_STEPS, Distilled, Eagle, Medusa, stream_scale
+from smollm import Teacher, Weights
+from torch import Tensor, nn
+
+from specnb import models
+
+N_FREQUENT = 8192
+ROWS_AT_ONCE = 8
+POSITIONS_AT_ONCE = 896
+FULL_VOCABULARY_POSITIONS = 128
+WARM_UP_STEPS = 40
+FEATURE_WEIGHT = 0.1
+CHECKPOINT_SECONDS = 240
+
+
+@dataclass(frozen=True)
+class Plan:
+    """steps: optimiser steps in all. rate: highest learning rate. decay: weight of each further prediction.
+
+    reach: how far ahead of position p the first prediction's state lies (0: the state at p itself).
+    stride: how much further each next prediction reaches. full: also learn over the whole
+    vocabulary on some positions, for a draft model that is used with all of it. alone: steps at the
+    start that learn the first prediction only; unrolled from the start, the later predictions,
+    still nonsense, drown the first.
+    """
+
+    steps: int
+    rate: float
+    decay: float
+    reach: int
+    stride: int
+    features: bool
+    full: bool
+    alone: int = 0
+
+
+PLANS = {
+    "eagle": Plan(steps=1150, rate=1.5e-3, decay=0.9, reach=1, stride=0, features=True, full=False, alone=700),
+    "distilled": Plan(steps=850, rate=1e-3, decay=1.0, reach=0, stride=0, features=False, full=True),
+    "medusa": Plan(steps=400, rate=2e-3, decay=0.8, reach=1, stride=1, features=False, full=False),
+}
+
+
+def frequent_tokens(corpus: Corpus) -> np.ndarray:
+    """The ids that the target writes most often, ascending. Shape (N_FREQUENT,)."""
+    counts = np.bincount(corpus.tokens[corpus.learn].astype(np.int64))
+    return np.sort(np.argsort(-counts, kind="stable")[:N_FREQUENT])
+
+
+def build(kind: str, weights: Weights, teacher: Teacher, corpus: Corpus) -> nn.Module:
+    length = corpus.tokens.shape[1]
+    if kind == "distilled":
+        return Distilled(weights, length)
+    if kind == "medusa":
+        return Medusa(weights)
+    return Eagle(weights, length, stream_scale(teacher, torch.from_numpy(corpus.tokens[:4].astype(np.int64))))
+
+
+def rate_at(step: int, plan: Plan) -> float:
+    """Linear warm-up, then half a cosine down to a twentieth."""
+    warm = min(1.0, (step + 1) / WARM_UP_STEPS)
+    return plan.rate * warm * (0.05 + 0.95 * 0.5 * (1 + math.cos(math.pi * step / plan.steps)))
+
+
+class Lesson:
+    """One batch: what goes in, and at which (row, position) pairs something is learnt."""
+
+    def __init__(self, corpus: Corpus, states: States, embedding: Tensor, rows: np.ndarray, furthest: int) -> None:
+        rows = np.sort(rows)
+        tokens = torch.from_numpy(corpus.tokens[rows].astype(np.int64))
+        self.embedded = F.embedding(tokens, embedding)
+        self.states = states.read(rows).float()
+        self.learn = torch.from_numpy(corpus.learn[rows])
+        self._furthest = furthest
+
+    def positions(self, most: int | None, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
+        """(rows, positions p) such that the token after state p + furthest belongs to an answer."""
+        usable = torch.zeros_like(self.learn)
+        usable[:, : -1 - self._furthest] = self.learn[:, 1 + self._furthest :]
+        usable[:, : self._furthest + 8] = False
+        rows, positions = torch.nonzero(usable, as_tuple=True)
+        if most is not None and len(rows) > most:
+            chosen = torch.randperm(len(rows), generator=generator)[:most]
+            rows, positions = rows[chosen], positions[chosen]
+        return rows, positions
+
+
+def loss_of(
+    predictions: list[Tensor],
+    lesson: Lesson,
+    plan: Plan,
+    rows_out: Tensor,
+    all_rows: Tensor,
+    generator: torch.Generator,
+) -> Tensor:
+    """The sum over predictions. rows_out: the frequent tokens' rows. all_rows: the whole vocabulary's."""
+    rows, positions = lesson.positions(POSITIONS_AT_ONCE, generator)
+    total, wanted, n_rows = torch.zeros(()), None, len(lesson.states)
+    for j, prediction in enumerate(predictions):
+        if len(prediction) < n_rows:
+            n_rows, there = len(prediction), rows < len(prediction)
+            rows, positions, wanted = rows[there], positions[there], None
+        truth = lesson.states[rows, positions + plan.reach + j * plan.stride]
+        if wanted is None or plan.stride:
+            wanted = _wanted(truth, rows_out)
+        guess = prediction[rows, positions]
+        term = _agreement_loss(guess, rows_out, wanted)
+        if plan.full:
+            few = slice(0, FULL_VOCABULARY_POSITIONS)
+            term = term + 0.3 * _agreement_loss(guess[few], all_rows, _wanted(truth[few], all_rows))
+        if plan.features:
+            term = term + FEATURE_WEIGHT * F.smooth_l1_loss(guess, truth)
+        total = total + plan.decay**j * term
+    return total
+
+
+@torch.no_grad()
+def _wanted(states: Tensor, rows_out: Tensor) -> Tensor:
+    """Half the target's distribution, half its greedy choice. Shape (positions, len(rows_out))."""
+    logits = F.linear(states.bfloat16(), rows_out).float()
+    wanted = 0.5 * logits.softmax(-1)
+    best = logits.argmax(-1, keepdim=True)
+    return wanted.scatter_add_(1, best, torch.full_like(best, 0.5, dtype=wanted.dtype))
+
+
+def _agreement_loss(states: Tensor, rows_out: Tensor, wanted: Tensor) -> Tensor:
+    return F.cross_entropy(F.linear(states.bfloat16(), rows_out).float(), wanted)
+
+
+@torch.no_grad()
+def agreement(net: nn.Module, lessons: list[Lesson], plan: Plan, embedding: Tensor, frequent: Tensor) -> list[float]:
+    """Recorded alpha by position: how often the best frequent token is the target's choice, along held-out rows."""
+    hits: list[list[Tensor]] = []
+    for lesson in lessons:
+        predictions = net(lesson.embedded, lesson.states)
+        rows, positions = lesson.positions(None)
+        hits.append([])
+        for j, prediction in enumerate(predictions):
+            there = rows < len(prediction)
+            rows, positions = rows[there], positions[there]
+            truth = lesson.states[rows, positions + plan.reach + j * plan.stride].bfloat16()
+            choice = F.linear(truth, embedding).argmax(-1)
+            guess = frequent[F.linear(prediction[rows, positions].bfloat16(), embedding[frequent]).argmax(-1)]
+            hits[-1].append((guess == choice).float())
+    return [round(float(torch.cat(each).mean()), 4) for each in zip(*hits, strict=True)]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("kind", choices=PLANS)
+    parser.add_argument("--minutes", type=float, default=40.0)
+    parser.add_argument("--steps", type=int, help="a shorter or longer plan than the one that made the weights")
+    parser.add_argument("--rate", type=float)
+    parser.add_argument("--name", help="of the checkpoint; the kind by default")
+    arguments = parser.parse_args()
+    plan = PLANS[arguments.kind]
+    plan = Plan(**{**plan.__dict__, "steps": arguments.steps or plan.steps, "rate": arguments.rate or plan.rate})
+    checkpoint = WORK / f"{arguments.name or arguments.kind}.pt"
+
+    torch.manual_seed(0)
+    corpus = load_corpus()
+    weights = Weights(models.embedded())
+    teacher = Teacher(weights, max_length=corpus.tokens.shape[1])
+    states = States(*corpus.tokens.shape, weights.shape.n_embd)
+    frequent = torch.from_numpy(frequent_tokens(corpus))
+    embedding = weights["token_embd"]
+    all_rows = embedding.bfloat16()
+    rows_out = all_rows[frequent]
+    net = build(arguments.kind, weights, teacher, corpus)
+    del teacher
+    optimiser = torch.optim.AdamW(net.parameters(), lr=plan.rate, betas=(0.9, 0.95), weight_decay=0.01)
+    first = 0
+    if checkpoint.exists():
+        saved = torch.load(checkpoint, weights_only=True)
+        net.load_state_dict(saved["net"])
+        optimiser.load_state_dict(saved["optimiser"])
+        first = saved["step"]
+    furthest = plan.reach + plan.stride * 3
+    held_out = [
+        Lesson(corpus, states, embedding, np.arange(start, start + 8), furthest) for start in range(0, HELD_OUT_ROWS, 8)
+    ]
+    print(f"{arguments.kind}: from step {first} of {plan.steps}, {states.n_done} rows", flush=True)
+
+    def save(step: int) -> None:
+        torch.save({"net": net.state_dict(), "optimiser": optimiser.state_dict(), "step": step}, checkpoint)
+
+    begin = saved_at = reported_at = time.monotonic()
+    for step in range(first, plan.steps):
+        for group in optimiser.param_groups:
+            group["lr"] = rate_at(step, plan)
+        rows = np.random.default_rng((1, step)).integers(HELD_OUT_ROWS, states.n_done, ROWS_AT_ONCE)
+        generator = torch.Generator().manual_seed(step)
+        lesson = Lesson(corpus, states, embedding, rows, furthest)
+        if isinstance(net, Eagle):
+            net.n_steps = 1 if step < plan.alone else EAGLE_STEPS
+        loss = loss_of(net(lesson.embedded, lesson.states), lesson, plan, rows_out, all_rows, generator)
+        optimiser.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(net.parameters(), 1.0)
+        optimiser.step()
+        now = time.monotonic()
+        if now - reported_at > 120 or step in (first + 3, first + 30, plan.steps - 1):
+            by_position = agreement(net, held_out[:4] if step < plan.steps - 1 else held_out, plan, all_rows, frequent)
+            rate = (step + 1 - first) / (now - begin)
+            print(
+                f"step {step + 1} loss {float(loss.detach()):.3f} agreement {by_position} {rate:.2f} steps/s",
+                flush=True,
+            )
+            reported_at = time.monotonic()
+        if now - saved_at > CHECKPOINT_SECONDS:
+            save(step + 1)
+            saved_at = time.monotonic()
+        if now - begin > 60 * arguments.minutes:
+            save(step + 1)
+            raise SystemExit(f"stopped after {step + 1} of {plan.steps} steps; run again to go on")
+    save(plan.steps)
+
+
+if __name__ == "__main__":
+    main()

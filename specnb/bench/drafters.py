@@ -1,0 +1,327 @@
+"""Every drafter against plain decoding, on prompts kept out of all training: alpha, gamma, tokens per cycle, speedup.
+
+For each weight format, prompt kind and temperature a drafter gets the k >= 1 that its own costs,
+measured apart, and its alpha in a pilot run ask for. Then plain decoding and all drafters write
+the same prompts, interleaved; a speedup is the median over prompts of (speculative / plain)
+tokens per second, with a bootstrap interval over prompts. Answers that fall into a repetition
+loop flatter every drafter and stand in rows of their own (kind "loops").
+
+Finished prompts are kept for half a day, so an interrupted benchmark goes on where it was.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from statistics import mean, median
+
+from .. import backend, drafters, measure, models, predict, trained
+from ..intervals import median_interval
+from ..lab import Lab
+from ..prompts import HELD_OUT
+from ..records import Run, Sampling
+from ..repetition import find_loop
+
+MAX_TOKENS = 128
+TEMPERATURES = (0.0, 0.7)
+PLAIN = drafters.NoDrafter.name
+PILOT_FORMAT, PILOT_K = "Q4_0", 4
+KEPT_S = 12 * 3600.0
+LOOPS = "loops"
+
+ALL = drafters.names()[1:]
+FEW = ("ngram_simple", "chain", "distilled", "eagle", "medusa")
+"""Drafters tried where all would take too long: sampled text, and the formats between the extremes."""
+ALL_FORMATS = ("F32", "BF16", "Q4_0")
+QUICK_DRAFTERS = ("ngram_simple", "eagle")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One prompt written once by one drafter. prompt: its index in HELD_OUT. first_*: of each draft's first token."""
+
+    format: str
+    temperature: float
+    prompt: int
+    drafter: str
+    k: int
+    emitted: int
+    passes: int
+    drafted: int
+    tested: int
+    kept: int
+    first_tested: int
+    first_kept: int
+    seconds: float
+    loops: bool
+    predicted: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """Of one format. plain_ms: T(1). draft_ms: per drafted token of each drafter."""
+
+    verify_ms: dict[int, float]
+    draft_ms: dict[str, float]
+
+    @property
+    def plain_ms(self) -> float:
+        return self.verify_ms[1]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """formats -> temperatures -> drafters to try there."""
+
+    prompts: tuple[int, ...]
+    drafters: dict[tuple[str, float], tuple[str, ...]]
+
+    @property
+    def formats(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(format for format, _ in self.drafters))
+
+
+def run(*, quick: bool) -> dict[str, object]:
+    plan = _quick_plan() if quick else _full_plan()
+    journal = None if quick else _Journal(models.cache_folder() / "bench-drafters.jsonl")
+    answers = list(journal.answers()) if journal else []
+    with Lab(n_ctx=1024) as lab:
+        lab.use_format(PILOT_FORMAT)
+        lab.drafter(drafters.Eagle.name)  # from now on the target keeps its states, for plain decoding as well
+        pilots = _pilots(lab, plan)
+        costs = {}
+        for format in plan.formats:
+            lab.use_format(format)
+            costs[format] = _costs(
+                lab, {name for (f, _), names in plan.drafters.items() if f == format for name in names}
+            )
+            for (_, temperature), names in ((key, names) for key, names in plan.drafters.items() if key[0] == format):
+                for index in plan.prompts:
+                    if any((a.format, a.temperature, a.prompt) == (format, temperature, index) for a in answers):
+                        continue
+                    fresh = _race(lab, index, temperature, names, pilots, costs[format])
+                    answers += fresh
+                    if journal:
+                        journal.add(fresh)
+    return {
+        "rows": _rows(answers, costs),
+        "costs": {f: asdict(c) for f, c in costs.items()},
+        "prompts": len(plan.prompts),
+    }
+
+
+def _full_plan() -> Plan:
+    where: dict[tuple[str, float], tuple[str, ...]] = {}
+    for format in (*ALL_FORMATS, *(f for f in models.FORMATS if f not in ALL_FORMATS)):
+        for temperature in TEMPERATURES if format in ALL_FORMATS else (0.0,):
+            where[format, temperature] = ALL if format in ALL_FORMATS and temperature == 0.0 else FEW
+    return Plan(tuple(range(len(HELD_OUT))), where)
+
+
+def _quick_plan() -> Plan:
+    """One prompt of two kinds, one format, two drafters: whether it works, not what it measures."""
+    kinds = {"code": None, "rewrite": None}
+    first = {kind: next(i for i, p in enumerate(HELD_OUT) if p.kind == kind) for kind in kinds}
+    return Plan(tuple(first.values()), {("BF16", 0.0): QUICK_DRAFTERS})
+
+
+def _sampling(temperature: float, prompt: int) -> Sampling:
+    return Sampling() if temperature == 0.0 else Sampling(temperature=temperature, seed=100 + prompt)
+
+
+def _pilots(lab: Lab, plan: Plan) -> dict[tuple[str, str, float], list[Run]]:
+    """(drafter, kind, temperature) -> one run a prompt, for its alpha only."""
+    found: dict[tuple[str, str, float], list[Run]] = {}
+    for temperature in dict.fromkeys(temperature for _, temperature in plan.drafters):
+        names = {name for (_, t), some in plan.drafters.items() if t == temperature for name in some}
+        for name in drafters.names():
+            if name not in names:
+                continue
+            for index in plan.prompts:
+                pilot = lab.run(
+                    HELD_OUT[index], name, k=PILOT_K, sampling=_sampling(temperature, index), max_tokens=MAX_TOKENS
+                )
+                found.setdefault((name, HELD_OUT[index].kind, temperature), []).append(pilot)
+    return found
+
+
+def _costs(lab: Lab, names: Iterable[str], *, max_seconds: float) -> Costs:
+    draft_ms = {name: lab.draft_ms(name, HELD_OUT[0], k=PILOT_K) for name in names}
+    return Costs(dict(lab.staircase(precision=0.05, max_seconds=max_seconds).median_ms), draft_ms)
+
+
+def _best_k(pilots: list[Run], draft_ms: float, verify_ms: dict[int, float], longest: int) -> tuple[int, float | None]:
+    """(the k >= 1 of the highest predicted speedup, that prediction), median over the pilot runs."""
+    by_k: dict[int, list[float]] = {}
+    for pilot in pilots:
+        if find_loop(pilot.tokens) is None or len(pilots) == 1:
+            for k, speedup in predict.from_run(pilot, draft_ms=draft_ms, verify_ms=verify_ms).speedup_by_k.items():
+                by_k.setdefault(k, []).append(speedup)
+    allowed = {k: median(values) for k, values in by_k.items() if k <= longest}
+    if not allowed:
+        return PILOT_K, None  # it never drafted in the pilot: any k will do
+    best = max(allowed, key=allowed.__getitem__)
+    return best, allowed[best]
+
+
+def _race(
+    lab: Lab,
+    index: int,
+    temperature: float,
+    names: tuple[str, ...],
+    pilots: dict[tuple[str, str, float], list[Run]],
+    costs: Costs,
+) -> list[Answer]:
+    """Plain decoding and every drafter on one prompt, interleaved."""
+    prompt, sampling = HELD_OUT[index], _sampling(temperature, index)
+    chosen: dict[str, tuple[int, float | None]] = {PLAIN: (0, None)}
+    for name in names:
+        chosen[name] = _best_k(
+            pilots[name, prompt.kind, temperature], costs.draft_ms[name], costs.verify_ms, _longest_k(name)
+        )
+
+    def arm(name: str) -> Run:
+        return lab.run(prompt, name, k=chosen[name][0], sampling=sampling, max_tokens=MAX_TOKENS)
+
+    # Plain decoding runs first and last as well: it is every row's denominator.
+    runs = measure.race([lambda name=name: arm(name) for name in (PLAIN, *names, PLAIN)], repeats=1, seed=index).runs
+    return [replace(_answer(run, lab.format, temperature, index), predicted=chosen[run.drafter][1]) for run in runs]
+
+
+def _longest_k(name: str) -> int:
+    if name not in trained.KINDS:
+        return max(measure.QUICK_NS)
+    return trained.load(trained.path_of(name)).longest_k or max(measure.QUICK_NS)
+
+
+def _answer(run: Run, format: str, temperature: float, index: int) -> Answer:
+    drafts = [cycle for cycle in run.cycles if cycle.drafted]
+    return Answer(
+        format=format,
+        temperature=temperature,
+        prompt=index,
+        drafter=run.drafter,
+        k=run.k,
+        emitted=run.emitted,
+        passes=run.target_passes,
+        drafted=run.drafted,
+        tested=run.tested,
+        kept=run.kept,
+        first_tested=sum(cycle.tested > 0 for cycle in drafts),
+        first_kept=sum(cycle.kept > 0 for cycle in drafts),
+        seconds=run.decode_s,
+        loops=find_loop(run.tokens) is not None,
+    )
+
+
+def _rows(answers: list[Answer], costs: dict[str, Costs]) -> list[dict[str, object]]:
+    """Plain decoding in every format first; then a row a (format, temperature, drafter, kind)."""
+    plain = _plain_speeds(answers)
+    fastest = max(median(speeds.values()) for (_, t), speeds in plain.items() if t == min(t for _, t in plain))
+    rows = [
+        {
+            "drafter": PLAIN,
+            "format": format,
+            "kind": "all",
+            "temperature": temperature,
+            "k": 0,
+            "alpha": None,
+            "alpha_first": None,
+            "gamma": None,
+            "tokens_per_cycle": 1.0,
+            "predicted": None,
+            "speedup": 1.0,
+            "speedup_ci": None,
+            "tokens_per_second": median(speeds.values()),
+            "against_fastest_plain": median(speeds.values()) / fastest,
+            "prompts": len(speeds),
+        }
+        for (format, temperature), speeds in plain.items()
+    ]
+    groups: dict[tuple[str, float, str, str], list[Answer]] = {}
+    for answer in answers:
+        if answer.drafter != PLAIN:
+            kind = LOOPS if answer.loops else HELD_OUT[answer.prompt].kind
+            groups.setdefault((answer.format, answer.temperature, answer.drafter, kind), []).append(answer)
+    for (format, temperature, drafter, kind), group in groups.items():
+        before = plain[format, temperature]
+        ratios = [a.emitted / a.seconds / before[a.prompt] for a in group]
+        tested, first = sum(a.tested for a in group), sum(a.first_tested for a in group)
+        speed = median(a.emitted / a.seconds for a in group)
+        guesses = [a.predicted for a in group if a.predicted is not None]
+        rows.append(
+            {
+                "drafter": drafter,
+                "format": format,
+                "kind": kind,
+                "temperature": temperature,
+                "k": round(median(a.k for a in group)),
+                "alpha": sum(a.kept for a in group) / tested if tested else None,
+                "alpha_first": sum(a.first_kept for a in group) / first if first else None,
+                "gamma": costs[format].draft_ms[drafter] / costs[format].plain_ms,
+                "tokens_per_cycle": sum(a.emitted for a in group) / sum(a.passes for a in group),
+                "predicted": median(guesses) if guesses and kind != LOOPS else None,
+                "speedup": median(ratios),
+                "speedup_ci": median_interval(ratios),
+                "tokens_per_second": speed,
+                "against_fastest_plain": median(r * before[a.prompt] for r, a in zip(ratios, group, strict=True))
+                / fastest,
+                "prompts": len(group),
+            }
+        )
+    return rows
+
+
+def _plain_speeds(answers: list[Answer]) -> dict[tuple[str, float], dict[int, float]]:
+    """(format, temperature) -> prompt -> tokens per second of plain decoding there."""
+    found: dict[tuple[str, float], dict[int, list[float]]] = {}
+    for a in answers:
+        if a.drafter == PLAIN:
+            found.setdefault((a.format, a.temperature), {}).setdefault(a.prompt, []).append(a.emitted / a.seconds)
+    return {key: {prompt: mean(speeds) for prompt, speeds in of.items()} for key, of in found.items()}
+
+
+class _Journal:
+    """Answers of an unfinished benchmark of the same program and weights, one JSON object a line."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._key = f"{backend.build_info()} {[trained.load(trained.path_of(kind)).digest for kind in trained.KINDS]}"
+
+    def answers(self) -> Iterator[Answer]:
+        if not self._path.exists():
+            return
+        for line in self._path.read_text(encoding="utf-8").splitlines():
+            entry = json.loads(line)
+            if entry["key"] == self._key and time.time() - entry["at"] < KEPT_S:
+                yield from (Answer(**answer) for answer in entry["answers"])
+
+    def add(self, answers: list[Answer]) -> None:
+        entry = {"key": self._key, "at": time.time(), "answers": [asdict(answer) for answer in answers]}
+        with self._path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(entry) + "\n")
+
+
+def table(figures: dict[str, object]) -> str:
+    lines = [
+        "Plain decoding first: where a fast format is to be had, a speedup in a slow one only undoes the slow format.",
+        f"{'drafter':<16}{'format':<7}{'T':>4} {'kind':<10}{'k':>3}{'alpha':>7}{'first':>7}{'gamma':>7}{'tok/cyc':>9}"
+        f"{'predicted':>11}{'speedup':>9}  {'95 % interval':<15}{'tok/s':>7}{'/fastest':>9}{'prompts':>9}",
+    ]
+    for row in figures["rows"]:
+        interval = row["speedup_ci"]
+        lines.append(
+            f"{row['drafter']:<16}{row['format']:<7}{row['temperature']:>4} {row['kind']:<10}{row['k']:>3}"
+            f"{_number(row['alpha']):>7}{_number(row['alpha_first']):>7}{_number(row['gamma'], 3):>7}"
+            f"{_number(row['tokens_per_cycle']):>9}{_number(row['predicted']):>11}{_number(row['speedup']):>9}  "
+            f"{f'{interval[0]:.2f}-{interval[1]:.2f}' if interval else '–':<15}"
+            f"{row['tokens_per_second']:>7.0f}{_number(row['against_fastest_plain']):>9}{row['prompts']:>9}"
+        )
+    return "\n".join(lines)
+
+
+def _number(value: float | None, digits: int = 2) -> str:
+    return "–" if value is None else f"{value:.{digits}f}"

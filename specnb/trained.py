@@ -1,0 +1,315 @@
+"""Trained drafters: weights made for one target, checked against it, and joined with its own embeddings.
+
+A shipped file is a GGUF (a format that cannot carry code) that holds what training changed and
+nothing the target has already: no embeddings, no tokenizer. ``assemble`` adds those from the
+reader's copy of the target, so the drafter is made locally, once, and kept with the other derived
+models. The file remembers its target by a fingerprint; a head reads nothing but the states of the
+model it was trained on, so any other is refused.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import gguf
+import numpy as np
+
+from . import models
+from .backend import ModelError
+from .models import PairError
+from .store import DATA
+
+KINDS = ("distilled", "eagle", "medusa")
+"""In the order of ``drafters.names()``."""
+
+LEAST_LIKENESS = 0.9
+"""Cosine between the sketches of a target and of the same target in another format: 0.996 for Q4_0, about 0 for
+other weights."""
+SKETCH_VALUES = 32
+
+_TYPE = gguf.GGUFValueType
+_SEAL_BYTES = 64
+
+
+@dataclass(frozen=True)
+class Fingerprint:
+    """What tells one target from another, whatever its weight format.
+
+    shape: (n_embd, n_layer, n_vocab). tokenizer, norms: hashes of the vocabulary and of the norm
+    weights, which every format keeps in float32. sketch: the first values of one matrix a layer.
+    """
+
+    shape: tuple[int, int, int]
+    tokenizer: str
+    norms: str
+    sketch: np.ndarray
+
+
+@dataclass(frozen=True)
+class Weights:
+    """A shipped file. longest_k: longest draft trained for (0: any). vocabulary: the target's ids of the output rows.
+
+    steps: of training. digest: SHA-256 of the file, from its seal.
+    """
+
+    path: Path
+    kind: str
+    longest_k: int
+    steps: int
+    vocabulary: np.ndarray
+    target: Fingerprint
+    tensors: dict[str, gguf.ReaderTensor]
+    digest: str
+
+    def matrix(self, name: str) -> np.ndarray:
+        """A tensor widened to float32."""
+        tensor = self.tensors[name]
+        return gguf.dequantize(tensor.data, tensor.tensor_type).astype(np.float32, copy=False)
+
+
+class Embedding:
+    """The target's embedding rows as a file holds them, widened when asked for; the last few hundred are kept."""
+
+    KEPT = 512
+
+    def __init__(self, source: Path) -> None:
+        self._tensor = _tensors(_reader(source))["token_embd.weight"]
+        self.n_vocab = len(self._tensor.data)
+        self._rows: dict[int, np.ndarray] = {}
+
+    def __call__(self, tokens: Sequence[int]) -> np.ndarray:
+        """Rows of tokens, float32 of shape (len(tokens), n_embd)."""
+        new = [token for token in dict.fromkeys(tokens) if token not in self._rows]
+        if len(self._rows) + len(new) > self.KEPT:
+            self._rows.clear()
+            new = list(dict.fromkeys(tokens))
+        if new:
+            self._rows.update(zip(new, _widened(self._tensor, new), strict=True))
+        return np.stack([self._rows[token] for token in tokens])
+
+
+def path_of(kind: str) -> Path:
+    """Where the shipped weights of a kind are."""
+    return DATA / "drafters" / f"{kind}.gguf"
+
+
+def load(path: Path) -> Weights:
+    """Reads shipped weights, once while the file stays as it is.
+
+    Raises ModelError when it is missing, damaged, edited or of another version.
+    """
+    if not path.is_file():
+        raise ModelError(f"The trained weights {path} are missing. Fetch the file again from the project's repository.")
+    return _load(path, *_version(path))
+
+
+@lru_cache(maxsize=8)
+def _load(path: Path, _size: int, _modified: int) -> Weights:
+    # The seal comes first: a damaged header must not be parsed, its counts may ask for any amount of memory.
+    digest = _checked_seal(path)
+    reader = models.read_gguf(path)
+    try:
+        return Weights(
+            path=path,
+            kind=str(models.value(reader, "specnb.kind")),
+            longest_k=int(models.value(reader, "specnb.longest_k")),
+            steps=int(models.value(reader, "specnb.steps")),
+            vocabulary=np.array(models.value(reader, "specnb.vocabulary"), dtype=np.int64),
+            target=Fingerprint(
+                shape=tuple(models.value(reader, "specnb.target.shape")),
+                tokenizer=str(models.value(reader, "specnb.target.tokenizer")),
+                norms=str(models.value(reader, "specnb.target.norms")),
+                sketch=np.array(models.value(reader, "specnb.target.sketch"), dtype=np.float32),
+            ),
+            tensors=_tensors(reader),
+            digest=digest,
+        )
+    except (ModelError, TypeError, ValueError) as error:
+        raise ModelError(f"{path.name} holds no trained drafter: {error} Fetch the file again.") from error
+
+
+def seal(path: Path) -> None:
+    """Appends the SHA-256 of a finished file to it. Readers of GGUF ignore what follows the last tensor."""
+    whole = path.read_bytes()
+    path.write_bytes(whole + hashlib.sha256(whole).hexdigest().encode())
+
+
+def _checked_seal(path: Path) -> str:
+    whole = path.read_bytes()
+    found = hashlib.sha256(whole[:-_SEAL_BYTES]).hexdigest()
+    if whole[-_SEAL_BYTES:] != found.encode():
+        raise ModelError(
+            f"{path.name} is no trained drafter as it was made: its seal does not fit, so it is incomplete or was "
+            "changed. Fetch the file again."
+        )
+    return found
+
+
+def fingerprint(source: Path) -> Fingerprint:
+    """Of a llama- or qwen2-shaped target. Raises ModelError for files without the tensors it looks at."""
+    return _fingerprint(source, *_version(source))
+
+
+@lru_cache(maxsize=8)
+def _fingerprint(source: Path, _size: int, _modified: int) -> Fingerprint:
+    reader = _reader(source)
+    tensors = _tensors(reader)
+    architecture = str(models.value(reader, "general.architecture"))
+    n_layer = int(models.value(reader, f"{architecture}.block_count"))
+    norms, sketch = hashlib.sha256(), []
+    try:
+        for layer in range(n_layer):
+            for name in ("attn_norm", "ffn_norm"):
+                norms.update(_widened(tensors[f"blk.{layer}.{name}.weight"], slice(None)).tobytes())
+            sketch.append(_widened(tensors[f"blk.{layer}.ffn_down.weight"], [0])[0, :SKETCH_VALUES])
+        n_vocab = len(tensors["token_embd.weight"].data)
+    except KeyError as missing:
+        raise ModelError(
+            f"{source.name} ({architecture}) has no tensor {missing}, so no trained drafter fits it."
+        ) from None
+    vocabulary = "\0".join(models.value(reader, "tokenizer.ggml.tokens"))
+    return Fingerprint(
+        shape=(int(models.value(reader, f"{architecture}.embedding_length")), n_layer, n_vocab),
+        tokenizer=hashlib.sha256(vocabulary.encode("utf-8", "replace")).hexdigest()[:16],
+        norms=norms.hexdigest()[:16],
+        sketch=np.concatenate(sketch),
+    )
+
+
+def check_fits(weights: Weights, source: Path) -> None:
+    """Raises PairError unless the file is the target these weights were trained on, in any weight format."""
+    made_for, found = weights.target, fingerprint(source)
+
+    def refuse(what: str, wanted: object, there: object) -> None:
+        raise PairError(
+            f"The {weights.kind} drafter was trained for another model than {source.name}: {what} differs (trained "
+            f"for {wanted}, found {there}). It reads that model's hidden states or embeddings and nothing else; use "
+            "draft_model, layer_skip or a look-up with this one."
+        )
+
+    for i, what in enumerate(("the hidden size", "the number of layers", "the vocabulary size")):
+        if made_for.shape[i] != found.shape[i]:
+            refuse(what, made_for.shape[i], found.shape[i])
+    if made_for.tokenizer != found.tokenizer:
+        refuse("the tokenizer", made_for.tokenizer, found.tokenizer)
+    if made_for.norms != found.norms:
+        refuse("the weights of its norms", made_for.norms, found.norms)
+    norms = np.linalg.norm(made_for.sketch) * np.linalg.norm(found.sketch)
+    likeness = float(made_for.sketch @ found.sketch / norms) if made_for.sketch.shape == found.sketch.shape else 0.0
+    if not likeness >= LEAST_LIKENESS:  # NaN is no likeness either
+        refuse("a sample of its weights", f"a likeness of at least {LEAST_LIKENESS}", f"{likeness:.2f}")
+
+
+def assemble(weights: Weights, source: Path) -> Path:
+    """The drafter as a llama GGUF over ``weights.vocabulary``, fed by vectors; made once and kept.
+
+    llama.cpp refuses a model without layers, so Medusa's, which is an output norm and output rows,
+    gets one that adds nothing: its weights are zero.
+    """
+    check_fits(weights, source)
+    label = f"{weights.kind}-{weights.digest[:10]}"
+    return models.derived(source, label, lambda path: _write_reduced(weights, source, path))
+
+
+def assemble_full(weights: Weights, source: Path) -> Path:
+    """The distilled layers as an ordinary draft model with all of the target's vocabulary, for any tool; kept."""
+    check_fits(weights, source)
+    if weights.kind != "distilled":
+        raise ModelError(f"Only a draft model makes sense alone; {weights.path.name} holds a {weights.kind} head.")
+    label = f"{weights.kind}-full-{weights.digest[:10]}"
+    return models.derived(source, label, lambda path: _write_full(weights, source, path))
+
+
+def _write_reduced(weights: Weights, source: Path, path: Path) -> None:
+    reader = _reader(source)
+    there = _tensors(reader)
+    rows = there.get("output.weight", there["token_embd.weight"])
+    output = gguf.quantize(_widened(rows, weights.vocabulary), gguf.GGMLQuantizationType.Q8_0)
+    layers = [
+        (name, tensor.data, tensor.tensor_type)
+        for name, tensor in weights.tensors.items()
+        if name.startswith("blk.") or name == "output_norm.weight"
+    ]
+    values: models.Values = {
+        key: value for key, value in models.reader_values(reader).items() if key.startswith("llama.")
+    }
+    if weights.kind == "medusa":
+        layers += _empty_layer(weights.target.shape[0])
+        values.update(_EMPTY_LAYER_SHAPE)
+    n_layer = len({name.split(".")[1] for name, _, _ in layers if name.startswith("blk.")})
+    values["llama.block_count"] = (n_layer, _TYPE.UINT32)
+    values["llama.vocab_size"] = (len(weights.vocabulary), _TYPE.UINT32)
+    values["tokenizer.ggml.model"] = ("none", _TYPE.STRING)
+    values["general.name"] = (f"{weights.kind} drafter for {source.name}", _TYPE.STRING)
+    tensors = [("token_embd.weight", output, gguf.GGMLQuantizationType.Q8_0), *layers]
+    models.write_gguf(path, "llama", values, tensors)
+
+
+def _write_full(weights: Weights, source: Path, path: Path) -> None:
+    reader = _reader(source)
+    values = models.reader_values(reader)
+    n_layer = len({name.split(".")[1] for name in weights.tensors if name.startswith("blk.")})
+    values["llama.block_count"] = (n_layer, _TYPE.UINT32)
+    values["general.name"] = (f"distilled draft for {source.name}", _TYPE.STRING)
+    kept = [tensor for tensor in reader.tensors if tensor.name in ("token_embd.weight", "output.weight")]
+    tensors = [(t.name, t.data, t.tensor_type) for t in (*kept, *weights.tensors.values())]
+    models.write_gguf(path, "llama", values, tensors)
+
+
+_EMPTY_HEAD, _EMPTY_FFN = 32, 32
+_EMPTY_LAYER_SHAPE: models.Values = {
+    "llama.attention.head_count": (1, _TYPE.UINT32),
+    "llama.attention.head_count_kv": (1, _TYPE.UINT32),
+    "llama.attention.key_length": (_EMPTY_HEAD, _TYPE.UINT32),
+    "llama.attention.value_length": (_EMPTY_HEAD, _TYPE.UINT32),
+    "llama.rope.dimension_count": (_EMPTY_HEAD, _TYPE.UINT32),
+    "llama.feed_forward_length": (_EMPTY_FFN, _TYPE.UINT32),
+}
+
+
+def _empty_layer(n_embd: int) -> list[tuple[str, np.ndarray, gguf.GGMLQuantizationType]]:
+    """A layer as small as llama.cpp allows whose attention and feed-forward both add zero."""
+    shapes = {
+        "attn_norm": (n_embd,),
+        "attn_q": (_EMPTY_HEAD, n_embd),
+        "attn_k": (_EMPTY_HEAD, n_embd),
+        "attn_v": (_EMPTY_HEAD, n_embd),
+        "attn_output": (n_embd, _EMPTY_HEAD),
+        "ffn_norm": (n_embd,),
+        "ffn_gate": (_EMPTY_FFN, n_embd),
+        "ffn_up": (_EMPTY_FFN, n_embd),
+        "ffn_down": (n_embd, _EMPTY_FFN),
+    }
+    return [
+        (f"blk.0.{name}.weight", np.zeros(shape, np.float32), gguf.GGMLQuantizationType.F32)
+        for name, shape in shapes.items()
+    ]
+
+
+def _tensors(reader: gguf.GGUFReader) -> dict[str, gguf.ReaderTensor]:
+    return {tensor.name: tensor for tensor in reader.tensors}
+
+
+def _widened(tensor: gguf.ReaderTensor, rows: object) -> np.ndarray:
+    """Some rows of a tensor as float32."""
+    return gguf.dequantize(tensor.data[rows], tensor.tensor_type).astype(np.float32, copy=False)
+
+
+def _reader(source: Path) -> gguf.GGUFReader:
+    """A target's reader, kept: parsing the header of a large vocabulary takes two seconds."""
+    return _kept_reader(source, *_version(source))
+
+
+@lru_cache(maxsize=2)
+def _kept_reader(source: Path, _size: int, _modified: int) -> gguf.GGUFReader:
+    return models.read_gguf(source)
+
+
+def _version(path: Path) -> tuple[int, int]:
+    """(size, time of the last change): what is kept about a file holds while these do."""
+    status = path.stat()
+    return status.st_size, status.st_mtime_ns

@@ -1,0 +1,523 @@
+"""Trained drafters' files: which target they fit, what is refused, and what is assembled from both.
+
+Most tests use a made-up target, small enough to write in every test, and drafters made of its own
+layers: those have to say what the target says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import gguf
+import numpy as np
+import pytest
+
+from specnb import models, trained
+from specnb.backend import Model, ModelError, Session, VectorSession
+from specnb.models import PairError
+from specnb.trained import Embedding, Weights
+
+F32, F16, Q8_0 = (gguf.GGMLQuantizationType[name] for name in ("F32", "F16", "Q8_0"))
+TYPE = gguf.GGUFValueType
+Tensors = dict[str, np.ndarray]
+
+N_EMBD, N_FF, N_HEAD, N_LAYER = 64, 96, 4, 2
+EPSILON = 1e-5
+TOKENS = ["<unk>", "<s>", "</s>", *(f"<0x{byte:02X}>" for byte in range(256)), *(f"word{i}" for i in range(341))]
+VOCABULARY = np.random.default_rng(9).permutation(len(TOKENS))[:40]
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch) -> Path:
+    """An empty cache folder for derived models."""
+    folder = tmp_path / "cache"
+    monkeypatch.setenv("SPECNB_CACHE", str(folder))
+    return folder
+
+
+def files(cache: Path) -> list[Path]:
+    """Everything kept in a cache folder, whole or not."""
+    return [path for path in cache.rglob("*") if path.is_file()]
+
+
+def random_tensors(*, n_embd: int = N_EMBD, n_layer: int = N_LAYER, n_vocab: int = len(TOKENS)) -> Tensors:
+    """Weights of a llama-shaped model, by name, each the same whatever else the model has."""
+    shapes = {"token_embd": (n_vocab, n_embd), "output_norm": (n_embd,)}
+    for layer in range(n_layer):
+        named = {
+            "attn_norm": (n_embd,),
+            "attn_q": (n_embd, n_embd),
+            "attn_k": (n_embd // 2, n_embd),
+            "attn_v": (n_embd // 2, n_embd),
+            "attn_output": (n_embd, n_embd),
+            "ffn_norm": (n_embd,),
+            "ffn_gate": (N_FF, n_embd),
+            "ffn_up": (N_FF, n_embd),
+            "ffn_down": (n_embd, N_FF),
+        }
+        shapes.update({f"blk.{layer}.{name}": shape for name, shape in named.items()})
+    tensors = {}
+    for name, shape in shapes.items():
+        random = np.random.default_rng(list(name.encode()))
+        values = 1 + 0.1 * random.normal(size=shape) if len(shape) == 1 else 0.3 * random.normal(size=shape)
+        tensors[f"{name}.weight"] = values.astype(np.float32)
+    return tensors
+
+
+def write_target(path: Path, tensors: Tensors | None = None, *, tokens: Sequence[str] = TOKENS) -> Path:
+    """A llama-shaped GGUF in F32 with a vocabulary that llama.cpp accepts."""
+    tensors = random_tensors() if tensors is None else tensors
+    n_embd = len(tensors["output_norm.weight"])
+    kinds = [2, 3, 3, *[6] * 256, *[1] * (len(tokens) - 259)]  # unknown, control, byte, normal
+    values: models.Values = {
+        "general.file_type": (0, TYPE.UINT32),
+        "llama.context_length": (256, TYPE.UINT32),
+        "llama.embedding_length": (n_embd, TYPE.UINT32),
+        "llama.block_count": (sum("attn_norm" in name for name in tensors), TYPE.UINT32),
+        "llama.feed_forward_length": (N_FF, TYPE.UINT32),
+        "llama.attention.head_count": (N_HEAD, TYPE.UINT32),
+        "llama.attention.head_count_kv": (N_HEAD // 2, TYPE.UINT32),
+        "llama.attention.layer_norm_rms_epsilon": (EPSILON, TYPE.FLOAT32),
+        "llama.rope.dimension_count": (n_embd // N_HEAD, TYPE.UINT32),
+        "llama.rope.freq_base": (10000.0, TYPE.FLOAT32),
+        "tokenizer.ggml.model": ("llama", TYPE.STRING),
+        "tokenizer.ggml.tokens": (list(tokens), TYPE.ARRAY),
+        "tokenizer.ggml.scores": ([-float(i) for i in range(len(tokens))], TYPE.ARRAY),
+        "tokenizer.ggml.token_type": (kinds, TYPE.ARRAY),
+    }
+    models.write_gguf(path, "llama", values, [(name, data, F32) for name, data in tensors.items()])
+    return path
+
+
+@pytest.fixture
+def target(tmp_path) -> Path:
+    return write_target(tmp_path / "target.gguf")
+
+
+def shipped_values(kind: str, source: Path, vocabulary: Sequence[int], longest_k: int) -> models.Values:
+    """The header of a shipped file."""
+    of = trained.fingerprint(source)
+    return {
+        "specnb.kind": (kind, TYPE.STRING),
+        "specnb.longest_k": (longest_k, TYPE.UINT32),
+        "specnb.steps": (1, TYPE.UINT32),
+        "specnb.vocabulary": ([int(token) for token in vocabulary], TYPE.ARRAY),
+        "specnb.target.shape": (list(of.shape), TYPE.ARRAY),
+        "specnb.target.tokenizer": (of.tokenizer, TYPE.STRING),
+        "specnb.target.norms": (of.norms, TYPE.STRING),
+        "specnb.target.sketch": ([float(x) for x in of.sketch], TYPE.ARRAY),
+    }
+
+
+def write_shipped(path: Path, values: models.Values, tensors: Tensors) -> Path:
+    """A sealed file; layers' matrices in Q8_0, other matrices in F16, vectors in F32."""
+    stored = []
+    for name, data in tensors.items():
+        if name.startswith("blk.") and data.ndim == 2:
+            stored.append((name, gguf.quantize(data, Q8_0), Q8_0))
+        else:
+            stored.append((name, data.astype(np.float16), F16) if data.ndim > 1 else (name, data, F32))
+    models.write_gguf(path, "specnb-drafter", values, stored)
+    trained.seal(path)
+    return path
+
+
+def ship(
+    source: Path, kind: str, tensors: Tensors, *, vocabulary: Sequence[int] = VOCABULARY, longest_k: int = 4
+) -> Weights:
+    """Weights for a target, written and loaded."""
+    path = source.with_name(f"shipped-{kind}.gguf")
+    return trained.load(write_shipped(path, shipped_values(kind, source, vocabulary, longest_k), tensors))
+
+
+def layers_of(tensors: Tensors, keep: Sequence[int]) -> Tensors:
+    """Some layers, renumbered, and the output norm: a drafter that thinks as its target does."""
+    kept = {"output_norm.weight": tensors["output_norm.weight"]}
+    for new, old in enumerate(keep):
+        start = f"blk.{old}."
+        kept.update({name.replace(start, f"blk.{new}."): data for name, data in tensors.items() if start in name})
+    return kept
+
+
+def medusa_tensors() -> Tensors:
+    random = np.random.default_rng(4)
+    return {
+        "blocks.weight": random.normal(size=(3, N_EMBD, N_EMBD)).astype(np.float32),
+        "output_norm.weight": (1 + 0.1 * random.normal(size=N_EMBD)).astype(np.float32),
+    }
+
+
+def eagle_tensors() -> Tensors:
+    projection = np.random.default_rng(5).normal(size=(N_EMBD, 2 * N_EMBD)).astype(np.float32)
+    return {**layers_of(random_tensors(), [1]), "projection.weight": projection}
+
+
+TENSORS: Mapping[str, Callable[[], Tensors]] = {
+    "distilled": lambda: layers_of(random_tensors(), [0, 1]),
+    "eagle": eagle_tensors,
+    "medusa": medusa_tensors,
+}
+
+
+def of(path: Path) -> dict[str, gguf.ReaderTensor]:
+    return {tensor.name: tensor for tensor in models.read_gguf(path).tensors}
+
+
+def dequantized(tensor: gguf.ReaderTensor) -> np.ndarray:
+    return gguf.dequantize(tensor.data, tensor.tensor_type)
+
+
+# -- what is in a file -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", trained.KINDS)
+def test_a_shipped_file_holds_what_was_written(target, kind):
+    tensors = TENSORS[kind]()
+    weights = ship(target, kind, tensors, longest_k=5)
+    assert (weights.kind, weights.longest_k, weights.path.name) == (kind, 5, f"shipped-{kind}.gguf")
+    assert weights.vocabulary.tolist() == VOCABULARY.tolist()
+    assert set(weights.tensors) == set(tensors)
+    for name, data in tensors.items():
+        read = weights.matrix(name)
+        assert read.dtype == np.float32 and read.shape == data.shape
+        np.testing.assert_allclose(read, data, atol=0.02)
+    trained.check_fits(weights, target)
+
+
+def test_weights_lie_with_the_projects_data():
+    assert [trained.path_of(kind).name for kind in trained.KINDS] == ["distilled.gguf", "eagle.gguf", "medusa.gguf"]
+    assert {trained.path_of(kind).parent.name for kind in trained.KINDS} == {"drafters"}
+
+
+def test_a_file_that_is_missing_is_named(tmp_path):
+    with pytest.raises(ModelError, match=r"absent\.gguf are missing\. Fetch the file again"):
+        trained.load(tmp_path / "absent.gguf")
+
+
+@pytest.fixture
+def shipped(target) -> Path:
+    return ship(target, "medusa", medusa_tensors()).path
+
+
+def refusal(path: Path) -> str:
+    with pytest.raises(ModelError) as refused:
+        trained.load(path)
+    assert path.name in str(refused.value) and "again" in str(refused.value)
+    return str(refused.value)
+
+
+def test_a_truncated_file_is_refused_at_every_length(shipped, tmp_path):
+    whole = shipped.read_bytes()
+    first_tensor = min(tensor.data_offset for tensor in models.read_gguf(shipped).tensors)
+    lengths = {0, 1, 4, 23, 24, first_tensor, first_tensor + 1, len(whole) // 2, len(whole) - 1}
+    short = tmp_path / "short.gguf"
+    for length in sorted(lengths | set(range(0, len(whole), 997))):
+        short.write_bytes(whole[:length])
+        refusal(short)
+
+
+def test_a_flipped_byte_anywhere_is_refused_before_anything_is_parsed(shipped, tmp_path, monkeypatch):
+    monkeypatch.setattr(models, "read_gguf", lambda _path: pytest.fail("parsed a damaged file"))
+    whole, flipped = shipped.read_bytes(), tmp_path / "flipped.gguf"
+    for place in (*range(0, 400, 7), *range(400, len(whole), 991), len(whole) - 1):
+        damaged = bytearray(whole)
+        damaged[place] ^= 1
+        flipped.write_bytes(damaged)
+        assert "flipped.gguf is no trained drafter as it was made" in refusal(flipped)
+
+
+@pytest.mark.parametrize("key", ["kind", "longest_k", "steps", "vocabulary", "target.shape", "target.sketch"])
+def test_a_file_without_a_value_is_no_trained_drafter_and_the_value_is_named(shipped, key):
+    reader = models.read_gguf(shipped)
+    values = models.reader_values(reader)
+    del values[f"specnb.{key}"]
+    edited = shipped.with_name("edited.gguf")
+    models.write_gguf(edited, "specnb-drafter", values, [(t.name, t.data, t.tensor_type) for t in reader.tensors])
+    trained.seal(edited)
+    words = refusal(edited)
+    assert "edited.gguf holds no trained drafter" in words and f"specnb.{key}" in words
+
+
+def test_an_ordinary_model_is_no_trained_drafter(target):
+    assert "target.gguf is no trained drafter" in refusal(target)
+    trained.seal(target)
+    assert "target.gguf holds no trained drafter" in refusal(target)
+
+
+def test_a_file_that_is_no_gguf_is_refused(tmp_path):
+    text = tmp_path / "text.gguf"
+    text.write_text("no model")
+    assert "no trained drafter" in refusal(text)
+    trained.seal(text)
+    assert "no readable GGUF" in refusal(text)
+
+
+# -- whose target ------------------------------------------------------------------------------
+
+
+def test_a_fingerprint_is_the_same_in_every_format(target, cache):
+    wanted = trained.fingerprint(target)
+    assert wanted.shape == (N_EMBD, N_LAYER, len(TOKENS))
+    assert wanted.sketch.shape == (N_LAYER * trained.SKETCH_VALUES,)
+    weights = ship(target, "medusa", medusa_tensors())
+    for format in models.FORMATS:
+        other = models.in_format(target, format)
+        found = trained.fingerprint(other)
+        assert (found.shape, found.tokenizer, found.norms) == (wanted.shape, wanted.tokenizer, wanted.norms)
+        cosine = found.sketch @ wanted.sketch / np.linalg.norm(found.sketch) / np.linalg.norm(wanted.sketch)
+        assert cosine > 0.98
+        trained.check_fits(weights, other)
+
+
+@pytest.fixture(scope="module")
+def small(embedded, tmp_path_factory) -> Path:
+    """Two layers of the embedded model."""
+    path = tmp_path_factory.mktemp("small") / "small.gguf"
+    models.write_layer_subset(models.read_gguf(embedded), [0, 29], path)
+    return path
+
+
+@pytest.mark.model
+def test_layers_of_the_embedded_model_keep_their_fingerprint(embedded, small):
+    whole, wanted = trained.fingerprint(embedded), trained.fingerprint(small)
+    assert wanted.shape == (576, 2, 49152)
+    assert wanted.tokenizer == whole.tokenizer and wanted.norms != whole.norms
+    for format in ("F32", "Q4_0", "Q8_0"):
+        found = trained.fingerprint(models.in_format(small, format))
+        assert (found.shape, found.tokenizer, found.norms) == (wanted.shape, wanted.tokenizer, wanted.norms)
+        cosine = found.sketch @ wanted.sketch / np.linalg.norm(found.sketch) / np.linalg.norm(wanted.sketch)
+        assert cosine > 0.98
+
+
+def other_targets() -> dict[str, tuple[Callable[[Path], Path], str]]:
+    """What is different -> (how to write it, what the refusal says)."""
+    tokens = [*TOKENS[:-1], "another"]
+
+    def changed(name: str, change: Callable[[np.ndarray], np.ndarray]) -> Callable[[Path], Path]:
+        def write(path: Path) -> Path:
+            tensors = random_tensors()
+            tensors[name] = change(tensors[name])
+            return write_target(path, tensors)
+
+        return write
+
+    def matrices(path: Path) -> Path:
+        return write_target(path, {n: d[:, ::-1].copy() if d.ndim == 2 else d for n, d in random_tensors().items()})
+
+    def swapped(path: Path) -> Path:
+        tensors = random_tensors()
+        first, second = (f"blk.{layer}.ffn_down.weight" for layer in (0, 1))
+        tensors[first], tensors[second] = tensors[second], tensors[first]
+        return write_target(path, tensors)
+
+    def shape(**options: int) -> Callable[[Path], Path]:
+        return lambda path: write_target(path, random_tensors(**options), tokens=TOKENS[: options.get("n_vocab", 600)])
+
+    return {
+        "hidden size": (shape(n_embd=128), r"the hidden size differs \(trained for 64, found 128\)"),
+        "layers": (shape(n_layer=3), r"the number of layers differs \(trained for 2, found 3\)"),
+        "vocabulary size": (shape(n_vocab=500), r"the vocabulary size differs \(trained for 600, found 500\)"),
+        "tokenizer": (lambda path: write_target(path, tokens=tokens), r"the tokenizer differs \(trained for \w{16}, f"),
+        "an attn_norm": (changed("blk.0.attn_norm.weight", lambda x: x * 1.001), r"the weights of its norms differs"),
+        "the last ffn_norm": (
+            changed("blk.1.ffn_norm.weight", lambda x: x * 1.001),
+            r"the weights of its norms differs",
+        ),
+        "all matrices": (
+            matrices,
+            r"a sample of its weights differs \(trained for a likeness of at least 0\.9, found ",
+        ),
+        "layers' order": (swapped, r"a sample of its weights differs"),
+        "one ffn_down": (changed("blk.1.ffn_down.weight", np.negative), r"a sample of its weights differs"),
+    }
+
+
+@pytest.mark.parametrize("difference", other_targets())
+@pytest.mark.parametrize("check", [trained.check_fits, trained.assemble, trained.assemble_full])
+def test_another_target_is_refused_and_the_difference_named(target, cache, tmp_path, difference, check):
+    write, words = other_targets()[difference]
+    other = write(tmp_path / "other.gguf")
+    weights = ship(target, "distilled", TENSORS["distilled"]())
+    with pytest.raises(PairError, match=words) as refused:
+        check(weights, other)
+    assert "The distilled drafter was trained for another model than other.gguf" in str(refused.value)
+    assert "use draft_model, layer_skip or a look-up" in str(refused.value)
+    assert files(cache) == []
+
+
+def test_a_model_without_the_tensors_looked_at_fits_no_drafter(target, tmp_path):
+    tensors = {name: data for name, data in random_tensors().items() if "blk.1.ffn_down" not in name}
+    other = write_target(tmp_path / "other.gguf", tensors)
+    with pytest.raises(ModelError, match=r"other\.gguf \(llama\) has no tensor 'blk\.1\.ffn_down\.weight'"):
+        trained.check_fits(ship(target, "medusa", medusa_tensors()), other)
+
+
+# -- assembled ---------------------------------------------------------------------------------
+
+
+def assert_like(found: np.ndarray, wanted: np.ndarray) -> None:
+    """Equal up to what eight bits for weights, and for the numbers they are multiplied by, round away."""
+    assert found.shape == wanted.shape
+    assert float(np.abs(found - wanted).max()) < 0.08 * float(wanted.max() - wanted.min())
+    assert float(found @ wanted / np.linalg.norm(found) / np.linalg.norm(wanted)) > 0.99
+
+
+def logits_of_tokens(path: Path, tokens: Sequence[int]) -> np.ndarray:
+    with Model(path) as model, Session(model, n_ctx=64, threads=1) as session:
+        session.extend(list(tokens))
+        return session.logits(-1).copy()
+
+
+def logits_of_vectors(path: Path, vectors: np.ndarray) -> np.ndarray:
+    """Of every row; the vectors go in one by one."""
+    with Model(path) as model, VectorSession(model, n_ctx=64, threads=1) as session:
+        rows = []
+        for vector in vectors:
+            session.extend(vector[None])
+            rows.append(session.logits(-1).copy())
+        return np.array(rows)
+
+
+SOME_TOKENS = (5, 300, 301, 599, 7, 5, 420)
+
+
+def test_a_distilled_drafter_of_all_the_targets_layers_is_the_target(target):
+    """Fed embedding rows it says what the target says of the tokens, for the tokens of its vocabulary, in its order."""
+    weights = ship(target, "distilled", TENSORS["distilled"]())
+    embedding = Embedding(target)
+    found = logits_of_vectors(trained.assemble(weights, target), embedding(SOME_TOKENS))
+    assert found.shape == (len(SOME_TOKENS), len(VOCABULARY))
+    for n in range(1, len(SOME_TOKENS) + 1):
+        assert_like(found[n - 1], logits_of_tokens(target, SOME_TOKENS[:n])[VOCABULARY])
+
+
+def test_one_layer_of_the_target_opens_as_eagle(target, tmp_path):
+    alone = tmp_path / "alone.gguf"
+    models.write_layer_subset(models.read_gguf(target), [1], alone)
+    path = trained.assemble(ship(target, "eagle", eagle_tensors()), target)
+    with Model(path) as model:
+        assert (model.n_layer, model.n_embd, model.n_vocab) == (1, N_EMBD, len(VOCABULARY))
+    found = logits_of_vectors(path, Embedding(target)(SOME_TOKENS))
+    assert_like(found[-1], logits_of_tokens(alone, SOME_TOKENS)[VOCABULARY])
+
+
+def test_medusas_layer_adds_nothing(target):
+    """Its logits are the target's rows times the normed input, whatever was fed before."""
+    tensors = medusa_tensors()
+    path = trained.assemble(ship(target, "medusa", tensors), target)
+    vectors = (5 * np.random.default_rng(2).normal(size=(6, N_EMBD))).astype(np.float32)
+    rows = random_tensors()["token_embd.weight"][VOCABULARY]
+    for vector, logits in zip(vectors, logits_of_vectors(path, vectors), strict=True):
+        normed = vector / np.sqrt(np.mean(vector**2) + EPSILON) * tensors["output_norm.weight"]
+        assert_like(logits, rows @ normed)
+
+
+def test_a_target_with_output_rows_of_its_own_lends_those(tmp_path):
+    tensors = random_tensors()
+    tensors["output.weight"] = tensors["token_embd.weight"][::-1].copy()
+    untied = write_target(tmp_path / "untied.gguf", tensors)
+    weights = ship(untied, "distilled", TENSORS["distilled"]())
+    wanted = logits_of_tokens(untied, SOME_TOKENS)
+    assert_like(
+        logits_of_vectors(trained.assemble(weights, untied), Embedding(untied)(SOME_TOKENS))[-1], wanted[VOCABULARY]
+    )
+    assert_like(logits_of_tokens(trained.assemble_full(weights, untied), SOME_TOKENS), wanted)
+
+
+@pytest.mark.parametrize("kind", trained.KINDS)
+def test_a_drafter_is_assembled_once(target, cache, monkeypatch, kind):
+    weights = ship(target, kind, TENSORS[kind]())
+    first = trained.assemble(weights, target)
+    monkeypatch.setattr(models, "write_gguf", lambda *_: pytest.fail("written again"))
+    assert trained.assemble(weights, target) == first
+    assert files(cache) == [first]
+
+
+def test_other_weights_or_another_format_of_the_target_are_another_file(target, cache):
+    weights = [
+        ship(target, "medusa", medusa_tensors()),
+        ship(target, "medusa", medusa_tensors(), vocabulary=VOCABULARY[:30]),
+        ship(target, "eagle", eagle_tensors()),
+    ]
+    in_eight_bits = models.in_format(target, "Q8_0")
+    paths = {trained.assemble(each, source) for each in weights for source in (target, in_eight_bits)}
+    assert len(paths) == 6 and len(files(cache)) == 7
+
+
+@pytest.mark.parametrize("format", ["F32", "Q8_0", "Q4_0"])
+def test_the_full_draft_fits_the_target_and_is_it(target, format):
+    source = models.in_format(target, format)
+    path = trained.assemble_full(ship(target, "distilled", TENSORS["distilled"]()), source)
+    with Model(source) as of_target, Model(path) as draft:
+        models.check_pair(of_target, draft)
+        assert draft.n_vocab == len(TOKENS) and draft.n_layer == 2
+        assert draft.tokenize("word1 word2") == of_target.tokenize("word1 word2")
+    kept, whole = of(path)["token_embd.weight"], of(source)["token_embd.weight"]
+    assert kept.tensor_type == whole.tensor_type and (kept.data == whole.data).all()
+    if format == "F32":
+        assert_like(logits_of_tokens(path, SOME_TOKENS), logits_of_tokens(source, SOME_TOKENS))
+
+
+@pytest.mark.parametrize("kind", ["eagle", "medusa"])
+def test_a_head_alone_is_no_draft_model(target, cache, kind):
+    with pytest.raises(ModelError, match=rf"shipped-{kind}\.gguf holds a {kind} head"):
+        trained.assemble_full(ship(target, kind, TENSORS[kind]()), target)
+    assert files(cache) == []
+
+
+@pytest.mark.model
+def test_layers_of_the_embedded_model_as_a_drafter_of_themselves(small):
+    """The real tokenizer and shapes: a full draft that fits, and a reduced one that says the same."""
+    tensors = {
+        name: dequantized(tensor).astype(np.float32) for name, tensor in of(small).items() if "token" not in name
+    }
+    vocabulary = np.arange(100, 1100)
+    weights = ship(small, "distilled", tensors, vocabulary=vocabulary, longest_k=0)
+    full, reduced = trained.assemble_full(weights, small), trained.assemble(weights, small)
+    with Model(small) as of_target, Model(full) as draft:
+        models.check_pair(of_target, draft)
+        tokens = of_target.tokenize("The capital of France is")
+    wanted = logits_of_tokens(small, tokens)
+    assert_like(logits_of_tokens(full, tokens), wanted)
+    assert_like(logits_of_vectors(reduced, Embedding(small)(tokens))[-1], wanted[vocabulary])
+
+
+# -- the target's embeddings -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("format", ["F32", "Q8_0", "Q4_0"])
+def test_embeddings_are_the_files_rows(target, format):
+    source = models.in_format(target, format)
+    rows, embedding = dequantized(of(source)["token_embd.weight"]), Embedding(source)
+    assert embedding.n_vocab == len(TOKENS)
+    for tokens in ([3], [0, 599, 3, 3, 7], [7, 3], tuple(range(20))):
+        found = embedding(tokens)
+        assert found.dtype == np.float32 and found.shape == (len(tokens), N_EMBD)
+        np.testing.assert_array_equal(found, rows[list(tokens)])
+
+
+def test_embeddings_stay_right_when_more_are_asked_for_than_are_kept(target):
+    rows, embedding = random_tensors()["token_embd.weight"], Embedding(target)
+    random = np.random.default_rng(1)
+    every = random.permutation(len(TOKENS)).tolist()
+    assert len(every) > Embedding.KEPT
+    np.testing.assert_array_equal(embedding(every), rows[every])
+    for _ in range(200):
+        tokens = random.integers(len(TOKENS), size=random.integers(1, 40)).tolist()
+        np.testing.assert_array_equal(embedding(tokens), rows[tokens])
+
+
+def test_few_embeddings_are_kept(target):
+    embedding = Embedding(target)
+    for token in range(len(TOKENS)):
+        embedding([token])
+    assert 0 < len(embedding._rows) <= Embedding.KEPT
+
+
+def test_writing_over_a_row_changes_no_later_answer(target):
+    embedding = Embedding(target)
+    first = embedding([3, 4])
+    wanted = first.copy()
+    first[:] = 0
+    np.testing.assert_array_equal(embedding([3, 4]), wanted)
