@@ -422,6 +422,23 @@ def _capital(text: str) -> str:
 
 # --- races ------------------------------------------------------------------------------------
 
+FRONTIER_TITLE = "Alpha against gamma; on a line the best k gives the same speedup"
+FRONTIER_GAMMA_AXIS = "gamma: draft time per token / target time per token"
+FRONTIER_ALPHA_AXIS = "alpha, live"
+
+
+def wrong_grid(found: Sequence[int], wanted: Sequence[int]) -> str:
+    return f"The speedups have shape {tuple(found)}, but there are {wanted[0]} alphas and {wanted[1]} gammas."
+
+
+def frontier_alt(points: Mapping[str, tuple[float, float]]) -> str:
+    """points: drafter -> (alpha, gamma)."""
+    told = listed(
+        f"{name} at alpha {number(alpha)} and gamma {number(gamma)}" for name, (alpha, gamma) in points.items()
+    )
+    return f"Alpha against gamma, with lines of equal speedup for the best k of one staircase: {told}."
+
+
 RACE_TITLE = "The same text, token by token"
 RACE_TIME_AXIS = "seconds of generation"
 RACE_TOKENS_AXIS = "tokens so far"

@@ -84,6 +84,11 @@ def speedups(draft_ms: float) -> dict[int, float]:
     return {n - 1: theory.speedup(0.69, n - 1, draft_ms, M5_MS, PLAIN_MS) for n in M5_MS if n > 1}
 
 
+DRAFTERS = {"eagle": (0.48, 0.04), "distilled": (0.35, 0.07), "layer_skip": (0.7, 0.8), "ngram_simple": (0.6, 0.0)}
+ALPHAS, GAMMAS = np.linspace(0.0, 1.0, 21), np.linspace(0.0, 1.0, 11)
+SPEEDUPS = (1.0 + ALPHAS[:, None]) / (1.2 + GAMMAS)
+
+
 MINE = repeated("Q4_0", 2.0)
 KEPT_BY_POSITION = [(142, 200), (96, 142), (0, 1), (0, 0)]
 INTERVALS = [theory.alpha_interval(kept, tested) if tested else None for kept, tested in KEPT_BY_POSITION]
@@ -168,6 +173,10 @@ FIGURES: dict[str, tuple[Callable[..., Axes], Callable[[], str]]] = {
     "kept_none": (
         lambda **ax: plots.plot_kept_distribution([0], [1.0], **ax),
         lambda: plots.describe_kept_distribution([0], [1.0]),
+    ),
+    "frontier": (
+        lambda **ax: plots.plot_frontier(DRAFTERS, ALPHAS, GAMMAS, SPEEDUPS, recorded="", **ax),
+        lambda: plots.describe_frontier(DRAFTERS),
     ),
     "race": (
         lambda **ax: plots.plot_race([run(30), run(20)], recorded="", **ax),
@@ -431,3 +440,10 @@ def test_figures_take_their_words_from_messages():
 )
 def test_a_literal_word_is_found(source):
     assert len(list(spoken_literals(source))) >= 1
+
+
+def test_the_frontier_refuses_speedups_that_do_not_fit_their_axes_and_no_drafters():
+    with pytest.raises(ValueError, match=r"shape \(11, 21\), but there are 21 alphas and 11 gammas"):
+        plots.plot_frontier(DRAFTERS, ALPHAS, GAMMAS, SPEEDUPS.T)
+    with pytest.raises(ValueError, match="nothing to plot"):
+        plots.plot_frontier({}, ALPHAS, GAMMAS, SPEEDUPS)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from statistics import mean, median
@@ -28,7 +28,7 @@ from ..repetition import find_loop
 MAX_TOKENS = 128
 TEMPERATURES = (0.0, 0.7)
 PLAIN = drafters.NoDrafter.name
-PILOT_FORMAT, PILOT_K = "Q4_0", 4
+PILOT_K, PILOT_PROMPTS = 4, 2
 KEPT_S = 12 * 3600.0
 LOOPS = "loops"
 
@@ -89,20 +89,23 @@ def run(*, quick: bool) -> dict[str, object]:
     journal = None if quick else _Journal(models.cache_folder() / "bench-drafters.jsonl")
     answers = list(journal.answers()) if journal else []
     with Lab(n_ctx=1024) as lab:
-        lab.use_format(PILOT_FORMAT)
-        lab.drafter(drafters.Eagle.name)  # from now on the target keeps its states, for plain decoding as well
-        pilots = _pilots(lab, plan)
         costs = {}
         for format in plan.formats:
             lab.use_format(format)
-            costs[format] = _costs(
-                lab, {name for (f, _), names in plan.drafters.items() if f == format for name in names}
-            )
-            for (_, temperature), names in ((key, names) for key, names in plan.drafters.items() if key[0] == format):
+            lab.drafter(drafters.Eagle.name)  # from now on the target keeps its states, for plain decoding as well
+            here = {temperature: names for (f, temperature), names in plan.drafters.items() if f == format}
+            drafting = dict.fromkeys(name for names in here.values() for name in names)
+            costs[format] = _costs(lab, drafting, max_seconds=5.0 if quick else 20.0)
+            for temperature, names in here.items():
+                pilots: dict[str, dict[str, list[Run]]] = {}
                 for index in plan.prompts:
                     if any((a.format, a.temperature, a.prompt) == (format, temperature, index) for a in answers):
                         continue
-                    fresh = _race(lab, index, temperature, names, pilots, costs[format])
+                    kind = HELD_OUT[index].kind
+                    if kind not in pilots:
+                        of_kind = [i for i in plan.prompts if HELD_OUT[i].kind == kind]
+                        pilots[kind] = _pilots(lab, of_kind, temperature, names)
+                    fresh = _race(lab, index, temperature, names, pilots[kind], costs[format])
                     answers += fresh
                     if journal:
                         journal.add(fresh)
@@ -132,20 +135,15 @@ def _sampling(temperature: float, prompt: int) -> Sampling:
     return Sampling() if temperature == 0.0 else Sampling(temperature=temperature, seed=100 + prompt)
 
 
-def _pilots(lab: Lab, plan: Plan) -> dict[tuple[str, str, float], list[Run]]:
-    """(drafter, kind, temperature) -> one run a prompt, for its alpha only."""
-    found: dict[tuple[str, str, float], list[Run]] = {}
-    for temperature in dict.fromkeys(temperature for _, temperature in plan.drafters):
-        names = {name for (_, t), some in plan.drafters.items() if t == temperature for name in some}
-        for name in drafters.names():
-            if name not in names:
-                continue
-            for index in plan.prompts:
-                pilot = lab.run(
-                    HELD_OUT[index], name, k=PILOT_K, sampling=_sampling(temperature, index), max_tokens=MAX_TOKENS
-                )
-                found.setdefault((name, HELD_OUT[index].kind, temperature), []).append(pilot)
-    return found
+def _pilots(lab: Lab, indices: Sequence[int], temperature: float, names: Sequence[str]) -> dict[str, list[Run]]:
+    """Drafter -> one run for each of a kind's first prompts, for its alpha only."""
+    return {
+        name: [
+            lab.run(HELD_OUT[i], name, k=PILOT_K, sampling=_sampling(temperature, i), max_tokens=MAX_TOKENS)
+            for i in indices[:PILOT_PROMPTS]
+        ]
+        for name in names
+    }
 
 
 def _costs(lab: Lab, names: Iterable[str], *, max_seconds: float) -> Costs:
@@ -172,16 +170,14 @@ def _race(
     index: int,
     temperature: float,
     names: tuple[str, ...],
-    pilots: dict[tuple[str, str, float], list[Run]],
+    pilots: dict[str, list[Run]],
     costs: Costs,
 ) -> list[Answer]:
     """Plain decoding and every drafter on one prompt, interleaved."""
     prompt, sampling = HELD_OUT[index], _sampling(temperature, index)
     chosen: dict[str, tuple[int, float | None]] = {PLAIN: (0, None)}
     for name in names:
-        chosen[name] = _best_k(
-            pilots[name, prompt.kind, temperature], costs.draft_ms[name], costs.verify_ms, _longest_k(name)
-        )
+        chosen[name] = _best_k(pilots[name], costs.draft_ms[name], costs.verify_ms, _longest_k(name))
 
     def arm(name: str) -> Run:
         return lab.run(prompt, name, k=chosen[name][0], sampling=sampling, max_tokens=MAX_TOKENS)

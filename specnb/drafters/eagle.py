@@ -59,13 +59,15 @@ class Eagle:
     ) -> None:
         self.session = session
         self.longest_k = longest_k
-        self._projection = np.ascontiguousarray(projection.T)
+        self._of_state, self._of_token = (np.ascontiguousarray(half.T) for half in np.split(projection, 2, axis=1))
         self._embedding = embedding
+        self._token_inputs: dict[int, np.ndarray] = {}
         self._vocabulary = vocabulary
         self._n_real = 0
 
     def begin(self, prompt: Sequence[int]) -> None:
         self.session.rewind(0)
+        self._token_inputs.clear()
         self._n_real = 0
 
     def catch_up(self, context: Context) -> None:
@@ -106,4 +108,11 @@ class Eagle:
         self._n_real = n_known
 
     def _feed(self, states: np.ndarray, following: Sequence[int]) -> None:
-        self.session.extend(np.concatenate([states, self._embedding(following)], axis=1) @ self._projection)
+        self.session.extend(states @ self._of_state + self._inputs_of(following))
+
+    def _inputs_of(self, tokens: Sequence[int]) -> np.ndarray:
+        """The tokens' half of the projection; a text repeats its tokens, so it is kept. Shape (len(tokens), n_embd)."""
+        new = [token for token in dict.fromkeys(tokens) if token not in self._token_inputs]
+        if new:
+            self._token_inputs.update(zip(new, self._embedding(new) @ self._of_token, strict=True))
+        return np.stack([self._token_inputs[token] for token in tokens])

@@ -39,6 +39,7 @@ from .cycles import (
     plot_ledger,
     plot_speedup_over_k,
 )
+from .frontier import describe_frontier, plot_frontier
 from .live import live_cycle, live_expected_tokens, live_speedup_over_k
 from .race import describe_race, plot_race
 from .runs import describe_run_timeline, plot_run_timeline
@@ -51,6 +52,7 @@ __all__ = [
     "describe_cost_curve",
     "describe_cycle",
     "describe_formats",
+    "describe_frontier",
     "describe_kept_distribution",
     "describe_ledger",
     "describe_position_acceptance",
@@ -66,6 +68,7 @@ __all__ = [
     "plot_cost_curve",
     "plot_cycle",
     "plot_formats",
+    "plot_frontier",
     "plot_kept_distribution",
     "plot_ledger",
     "plot_position_acceptance",

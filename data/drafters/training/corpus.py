@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import torch
 import torch.nn.functional as F
-from dataset import WORK
+from dataset import WORK, stop_unfinished
 from smollm import Teacher, Weights, rms_norm
 from torch import Tensor
 
@@ -182,7 +182,7 @@ def main() -> None:
             if path.exists():
                 continue
             if time.monotonic() - begin > 60 * arguments.minutes:
-                raise SystemExit(f"stopped after {seed} of {arguments.shards} shards; run again to go on")
+                stop_unfinished(f"{seed} of {arguments.shards} shards")
             start = time.monotonic()
             tokens, answers = write_shard(teacher, model, seed, arguments.rows, arguments.length)
             unfinished = path.with_suffix(".part.npz")

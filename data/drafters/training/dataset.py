@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NoReturn
 
 import numpy as np
 import torch
@@ -26,6 +27,8 @@ LOOP_GRAM = 8
 LEAST_LEARNT = 0.25
 """A row with a smaller share of tokens worth learning is dropped."""
 HELD_OUT_ROWS = 96
+UNFINISHED = 75
+"""Exit status of a stage that stopped at its time limit (EX_TEMPFAIL); calling it again goes on."""
 PROMPT_GRAM = 12
 """Tokens; nothing is learnt from a row that shares such a run with a prompt of the notebooks or the benchmark."""
 
@@ -75,6 +78,11 @@ def holds_a_prompt(tokens: np.ndarray, gram: int = PROMPT_GRAM) -> np.ndarray:
             ids = np.array(vocabulary.tokenize(prompt.text, add_bos=False), dtype=tokens.dtype)
             runs |= {ids[i : i + gram].tobytes() for i in range(len(ids) - gram + 1)}
     return np.array([any(row[i : i + gram].tobytes() in runs for i in range(len(row) - gram + 1)) for row in tokens])
+
+
+def stop_unfinished(where: str) -> NoReturn:
+    print(f"stopped after {where}; run again to go on", flush=True)
+    raise SystemExit(UNFINISHED)
 
 
 class States:

@@ -24,7 +24,8 @@ GROUPS = {
 }
 
 WHAT = {
-    "distilled": "A draft model of four layers, started from layers 0, 1, 2 and 29 of its target and distilled from it.",
+    "distilled": "A draft model of four layers, started from layers 0, 1, 2 and 29 of its target and distilled from "
+    "it.",
     "eagle": "One layer over the target's hidden states and the next token's embedding, started from its layer 29 and "
     "unrolled six times over its own predictions while training.",
     "medusa": "Four residual blocks over one hidden state; head j guesses the token j places after the pending one.",
@@ -32,8 +33,8 @@ WHAT = {
 DATA = (
     "Conversations that SmolLM2-135M-Instruct wrote itself, both sides, by the procedure of `training/corpus.py` (an "
     "earlier list of openings): 3,200 rows of 512 tokens, of which about 0.9 million tokens belong to answers outside "
-    "repetition loops. Half of the rows greedy, half sampled at T = 0.8. No row shares a run of 12 tokens with a prompt "
-    "of the notebooks or of the benchmark."
+    "repetition loops. Half of the rows greedy, half sampled at T = 0.8. No row shares a run of 12 tokens with a "
+    "prompt of the notebooks or of the benchmark."
 )
 
 
@@ -90,8 +91,8 @@ def card(weights: trained.Weights, found: dict[tuple[str, str], Count], k: int) 
         "",
         f"## Live alpha on {len(HELD_OUT)} held-out prompts ({FORMAT} target, {MAX_TOKENS} new tokens, k = {k})",
         "",
-        "kept / tested, by draft position (drafts tested there); written by `training/evaluate.py`. Texts that fall into "
-        "a repetition loop are not left out here; `python -m specnb.bench drafters` shows them apart.",
+        "kept / tested, by draft position (drafts tested there); written by `training/evaluate.py`. Texts that fall "
+        "into a repetition loop are not left out here; `python -m specnb.bench drafters` shows them apart.",
         "",
         f"| sampling | prompts | over the chain | {positions} |",
         "|---" * (k + 3) + "|",

@@ -10,7 +10,7 @@ import time
 
 import numpy as np
 import torch
-from dataset import States, load_corpus
+from dataset import States, load_corpus, stop_unfinished
 from smollm import Teacher, Weights
 
 from specnb import models
@@ -30,7 +30,7 @@ def main() -> None:
     print(f"{n_rows} rows of {length} tokens, {first} done", flush=True)
     for start in range(first, n_rows, ROWS_AT_ONCE):
         if time.monotonic() - begin > 60 * minutes:
-            raise SystemExit(f"stopped after {start} of {n_rows} rows; run again to go on")
+            stop_unfinished(f"{start} of {n_rows} rows")
         tokens = torch.from_numpy(corpus.tokens[start : start + ROWS_AT_ONCE].astype(np.int64))
         states.write(start, teacher(tokens))
         if (start - first) % 400 == 320:

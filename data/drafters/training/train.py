@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 import torch.nn.functional as F
-from dataset import HELD_OUT_ROWS, WORK, Corpus, States, load_corpus
+from dataset import HELD_OUT_ROWS, WORK, Corpus, States, load_corpus, stop_unfinished
 from networks import EAGLE_STEPS, Distilled, Eagle, Medusa, stream_scale
 from smollm import Teacher, Weights
 from torch import Tensor, nn
@@ -231,7 +231,7 @@ def main() -> None:
             saved_at = time.monotonic()
         if now - begin > 60 * arguments.minutes:
             save(step + 1)
-            raise SystemExit(f"stopped after {step + 1} of {plan.steps} steps; run again to go on")
+            stop_unfinished(f"{step + 1} of {plan.steps} steps")
     save(plan.steps)
 
 

@@ -1,0 +1,59 @@
+"""Alpha against gamma: where each drafter stands, and the lines along which the best k gives the same speedup."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from .. import messages
+from ..render import exclusive, legible
+from .style import GREY, SMALL, axes_of, head, label_of, legend_below, looks
+
+LEVELS = (0.5, 0.7, 0.85, 1.0, 1.2, 1.5, 2.0, 2.5)
+"""Speedups that get a line; 1.0, where speculation begins to pay, is the bold one."""
+
+
+@exclusive
+def plot_frontier(
+    points: Mapping[str, tuple[float, float]],
+    alphas: Sequence[float],
+    gammas: Sequence[float],
+    speedups: np.ndarray,
+    *,
+    recorded: str | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """points: drafter -> (alpha, gamma). speedups: of the best k, shape (len(alphas), len(gammas)), of one staircase.
+
+    ValueError without points, or where the shape does not fit.
+    """
+    if not points:
+        raise ValueError(messages.no_rows("drafters"))
+    if np.shape(speedups) != (len(alphas), len(gammas)):
+        raise ValueError(messages.wrong_grid(np.shape(speedups), (len(alphas), len(gammas))))
+    ax = axes_of(ax, height_in=4.6, bottom_in=1.3)
+    lines = ax.contour(
+        gammas,
+        alphas,
+        speedups,
+        levels=LEVELS,
+        colors=GREY,
+        linewidths=[2.2 if level == 1.0 else 0.9 for level in LEVELS],
+    )
+    ax.clabel(lines, fmt=lambda level: f"{messages.number(level)}×", fontsize=SMALL)
+    for (name, (alpha, gamma)), look in zip(points.items(), looks(len(points)), strict=False):
+        ax.plot(gamma, alpha, look.marker, color=look.colour, markersize=9, linestyle="", label=legible(name), zorder=4)
+    ax.set_xlim(0, max(gammas))
+    ax.set_ylim(0, 1)
+    ax.set_xlabel(messages.FRONTIER_GAMMA_AXIS)
+    ax.set_ylabel(messages.FRONTIER_ALPHA_AXIS)
+    head(ax, messages.FRONTIER_TITLE, label_of(recorded))
+    legend_below(ax, 4)
+    return ax
+
+
+def describe_frontier(points: Mapping[str, tuple[float, float]]) -> str:
+    """Alt text for ``plot_frontier``."""
+    return messages.frontier_alt(points)
