@@ -14,7 +14,7 @@ from . import doctor, drafters, machine, measure, models, store, trained
 from .backend import Model, Session, VectorSession
 from .drafters import Drafter
 from .prompts import Prompt
-from .records import CostCurve, Cycle, Limits, Run, Sampling
+from .records import CostCurve, Cycle, DraftCost, Limits, Run, Sampling
 
 LIVE_NS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 13, 17)
 """N that a live prediction needs: every k up to 8, then 10, 12 and 16."""
@@ -143,10 +143,14 @@ class Lab:
         model = drafters.DraftModel.name if name == drafters.Chain.name else name
         if model not in MODEL_DRAFTERS:
             return 0.0
-        drafter, prompt = self.drafter(model), self.prompt(text)
+        return self.draft_cost(model, text, k=k).ms_per_token
+
+    def draft_cost(self, name: str, text: str | Prompt, *, k: int = 4) -> DraftCost:
+        """A drafter's proposals of k tokens after a prompt, timed apart. ValueError where it proposes nothing."""
+        drafter, prompt = self.drafter(name), self.prompt(text)
         self.session.rewind(0)
         self.session.extend(prompt[:-1], rows="none")
-        return measure.draft_cost(drafter, prompt, states=self.session.states, k=k).ms_per_token
+        return measure.draft_cost(drafter, prompt, states=self.session.states, k=k)
 
     def staircase(self, *, precision: float = 0.1, max_seconds: float = 10.0) -> CostCurve:
         """T(N) of this target in this format for k up to 16, coarse and quick.

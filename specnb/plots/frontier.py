@@ -42,9 +42,19 @@ def plot_frontier(
         colors=GREY,
         linewidths=[2.2 if level == 1.0 else 0.9 for level in LEVELS],
     )
-    ax.clabel(lines, fmt=lambda level: f"{messages.number(level)}×", fontsize=SMALL)
+    ax.clabel(lines, fmt=lambda level: f"{level:g}×", fontsize=SMALL)
     for (name, (alpha, gamma)), look in zip(points.items(), looks(len(points)), strict=False):
-        ax.plot(gamma, alpha, look.marker, color=look.colour, markersize=9, linestyle="", label=legible(name), zorder=4)
+        ax.plot(
+            gamma,
+            alpha,
+            look.marker,
+            color=look.colour,
+            markersize=9,
+            linestyle="",
+            label=legible(name),
+            zorder=4,
+            clip_on=False,
+        )
     ax.set_xlim(0, max(gammas))
     ax.set_ylim(0, 1)
     ax.set_xlabel(messages.FRONTIER_GAMMA_AXIS)
