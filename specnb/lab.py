@@ -20,8 +20,8 @@ LIVE_NS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 13, 17)
 """N that a live prediction needs: every k up to 8, then 10, 12 and 16."""
 
 DRAFT_MODEL_DROPS, LAYER_SKIP_DROPS = 4, 7
-"""Layers left out of the untrained drafts. No trained draft ships yet, so "draft_model" without a file of the
-reader's is a layer subset too: the one that agrees more and costs more."""
+"""Layers left out of the untrained drafts. "draft_model" without a file of the reader's is one of them: the subset
+that agrees more and costs more. It fits any target; the trained draft, "distilled", fits the embedded model only."""
 
 MODEL_DRAFTERS = (drafters.DraftModel.name, drafters.LayerSkip.name, *trained.KINDS)
 

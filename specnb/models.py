@@ -10,8 +10,9 @@ import importlib.util
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
-from functools import lru_cache
+from functools import lru_cache, wraps
 from pathlib import Path
+from typing import TypeVar
 
 import gguf
 import numpy as np
@@ -27,6 +28,9 @@ FORMATS = ("F32", "BF16", "F16", "Q8_0", "Q4_0", "Q4_1")
 MAX_VOCABULARY_DIFFERENCE = 128
 FIRST_COMPARED_TOKEN = 5
 """Both from llama.cpp's pair check (common/speculative.cpp, common_speculative_are_compatible)."""
+
+
+_Read = TypeVar("_Read")
 
 
 class PairError(ModelError):
@@ -182,13 +186,24 @@ def derived(source: Path, label: str, make: Callable[[Path], None]) -> Path:
     return final
 
 
+def kept_while_unchanged(most: int) -> Callable[[Callable[[Path], _Read]], Callable[[Path], _Read]]:
+    """For functions that read one file: keeps the answers for ``most`` files while size and time of change stay."""
+
+    def decorate(read: Callable[[Path], _Read]) -> Callable[[Path], _Read]:
+        kept = lru_cache(maxsize=most)(lambda path, _size, _modified: read(path))
+
+        @wraps(read)
+        def current(path: Path) -> _Read:
+            status = path.stat()
+            return kept(path, status.st_size, status.st_mtime_ns)
+
+        return current
+
+    return decorate
+
+
+@kept_while_unchanged(16)
 def _fingerprint(path: Path) -> str:
-    status = path.stat()
-    return _hash(path, status.st_size, status.st_mtime_ns)
-
-
-@lru_cache(maxsize=16)
-def _hash(path: Path, _size: int, _modified: int) -> str:
     digest = hashlib.sha256()
     with path.open("rb") as file:
         while block := file.read(1 << 20):

@@ -208,13 +208,26 @@ def best_k(alpha: float, draft_ms: float, verify_ms: Mapping[int, float], plain_
     Tries every k >= 1 whose N = k + 1 was measured, and no other; the shorter draft wins a tie.
     ValueError when no N >= 2 was measured, because then no draft can be judged.
     """
-    measured = [n for n in sorted(verify_ms) if n >= 2]
+    speedups = {0: 1.0} | {k: speedup(alpha, k, draft_ms, verify_ms, plain_ms) for k in _measured_ks(verify_ms)}
+    return max(speedups, key=speedups.__getitem__)
+
+
+def speedup_of_best_k(alpha: Alpha, draft_ms: float, verify_ms: Mapping[int, float], plain_ms: float) -> Alpha:
+    """The highest speedup of any k >= 1 whose N = k + 1 was measured; below 1 where none pays. alpha may be an array.
+
+    ValueError when no N >= 2 was measured.
+    """
+    return np.max([speedup(alpha, k, draft_ms, verify_ms, plain_ms) for k in _measured_ks(verify_ms)], axis=0)
+
+
+def _measured_ks(verify_ms: Mapping[int, float]) -> list[int]:
+    """Every k >= 1 whose pass was measured, ascending."""
+    measured = [n - 1 for n in sorted(verify_ms) if n >= 2]
     if not measured:
         raise ValueError(
             f"No draft can be judged: T(N) was measured only at N={sorted(verify_ms)}. Measure N=2 and up."
         )
-    speedups = {0: 1.0} | {n - 1: speedup(alpha, n - 1, draft_ms, verify_ms, plain_ms) for n in measured}
-    return max(speedups, key=speedups.__getitem__)
+    return measured
 
 
 def break_even_alpha(k: int, draft_ms: float, verify_ms: Mapping[int, float], plain_ms: float) -> float | None:

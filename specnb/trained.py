@@ -10,9 +10,8 @@ model it was trained on, so any other is refused.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 
 import gguf
@@ -25,6 +24,9 @@ from .store import DATA
 
 KINDS = ("distilled", "eagle", "medusa")
 """In the order of ``drafters.names()``."""
+
+TRAINING = ("steps", "rows", "tokens")
+"""What a file says of its training, in the order of ``Training``."""
 
 LEAST_LIKENESS = 0.9
 """Cosine between the sketches of a target and of the same target in another format: 0.996 for Q4_0, about 0 for
@@ -50,16 +52,25 @@ class Fingerprint:
 
 
 @dataclass(frozen=True)
+class Training:
+    """steps: of the optimiser. rows: conversations learnt from. tokens: those of them that were worth learning."""
+
+    steps: int
+    rows: int
+    tokens: int
+
+
+@dataclass(frozen=True)
 class Weights:
     """A shipped file. longest_k: longest draft trained for (0: any). vocabulary: the target's ids of the output rows.
 
-    steps: of training. digest: SHA-256 of the file, from its seal.
+    digest: SHA-256 of the file, from its seal.
     """
 
     path: Path
     kind: str
     longest_k: int
-    steps: int
+    training: Training
     vocabulary: np.ndarray
     target: Fingerprint
     tensors: dict[str, gguf.ReaderTensor]
@@ -104,11 +115,11 @@ def load(path: Path) -> Weights:
     """
     if not path.is_file():
         raise ModelError(f"The trained weights {path} are missing. Fetch the file again from the project's repository.")
-    return _load(path, *_version(path))
+    return _load(path)
 
 
-@lru_cache(maxsize=8)
-def _load(path: Path, _size: int, _modified: int) -> Weights:
+@models.kept_while_unchanged(len(KINDS))
+def _load(path: Path) -> Weights:
     # The seal comes first: a damaged header must not be parsed, its counts may ask for any amount of memory.
     digest = _checked_seal(path)
     reader = models.read_gguf(path)
@@ -117,7 +128,7 @@ def _load(path: Path, _size: int, _modified: int) -> Weights:
             path=path,
             kind=str(models.value(reader, "specnb.kind")),
             longest_k=int(models.value(reader, "specnb.longest_k")),
-            steps=int(models.value(reader, "specnb.steps")),
+            training=Training(*(int(models.value(reader, f"specnb.training.{name}")) for name in TRAINING)),
             vocabulary=np.array(models.value(reader, "specnb.vocabulary"), dtype=np.int64),
             target=Fingerprint(
                 shape=tuple(models.value(reader, "specnb.target.shape")),
@@ -149,13 +160,9 @@ def _checked_seal(path: Path) -> str:
     return found
 
 
+@models.kept_while_unchanged(8)
 def fingerprint(source: Path) -> Fingerprint:
     """Of a llama- or qwen2-shaped target. Raises ModelError for files without the tensors it looks at."""
-    return _fingerprint(source, *_version(source))
-
-
-@lru_cache(maxsize=8)
-def _fingerprint(source: Path, _size: int, _modified: int) -> Fingerprint:
     reader = _reader(source)
     tensors = _tensors(reader)
     architecture = str(models.value(reader, "general.architecture"))
@@ -240,8 +247,7 @@ def _write_reduced(weights: Weights, source: Path, path: Path) -> None:
     if weights.kind == "medusa":
         layers += _empty_layer(weights.target.shape[0])
         values.update(_EMPTY_LAYER_SHAPE)
-    n_layer = len({name.split(".")[1] for name, _, _ in layers if name.startswith("blk.")})
-    values["llama.block_count"] = (n_layer, _TYPE.UINT32)
+    values["llama.block_count"] = (_n_layer(name for name, _, _ in layers), _TYPE.UINT32)
     values["llama.vocab_size"] = (len(weights.vocabulary), _TYPE.UINT32)
     values["tokenizer.ggml.model"] = ("none", _TYPE.STRING)
     values["general.name"] = (f"{weights.kind} drafter for {source.name}", _TYPE.STRING)
@@ -252,8 +258,7 @@ def _write_reduced(weights: Weights, source: Path, path: Path) -> None:
 def _write_full(weights: Weights, source: Path, path: Path) -> None:
     reader = _reader(source)
     values = models.reader_values(reader)
-    n_layer = len({name.split(".")[1] for name in weights.tensors if name.startswith("blk.")})
-    values["llama.block_count"] = (n_layer, _TYPE.UINT32)
+    values["llama.block_count"] = (_n_layer(weights.tensors), _TYPE.UINT32)
     values["general.name"] = (f"distilled draft for {source.name}", _TYPE.STRING)
     kept = [tensor for tensor in reader.tensors if tensor.name in ("token_embd.weight", "output.weight")]
     tensors = [(t.name, t.data, t.tensor_type) for t in (*kept, *weights.tensors.values())]
@@ -290,6 +295,10 @@ def _empty_layer(n_embd: int) -> list[tuple[str, np.ndarray, gguf.GGMLQuantizati
     ]
 
 
+def _n_layer(names: Iterable[str]) -> int:
+    return len({name.split(".")[1] for name in names if name.startswith("blk.")})
+
+
 def _tensors(reader: gguf.GGUFReader) -> dict[str, gguf.ReaderTensor]:
     return {tensor.name: tensor for tensor in reader.tensors}
 
@@ -299,17 +308,7 @@ def _widened(tensor: gguf.ReaderTensor, rows: object) -> np.ndarray:
     return gguf.dequantize(tensor.data[rows], tensor.tensor_type).astype(np.float32, copy=False)
 
 
+@models.kept_while_unchanged(2)
 def _reader(source: Path) -> gguf.GGUFReader:
-    """A target's reader, kept: parsing the header of a large vocabulary takes two seconds."""
-    return _kept_reader(source, *_version(source))
-
-
-@lru_cache(maxsize=2)
-def _kept_reader(source: Path, _size: int, _modified: int) -> gguf.GGUFReader:
+    """A target's reader: parsing the header of a large vocabulary takes two seconds."""
     return models.read_gguf(source)
-
-
-def _version(path: Path) -> tuple[int, int]:
-    """(size, time of the last change): what is kept about a file holds while these do."""
-    status = path.stat()
-    return status.st_size, status.st_mtime_ns

@@ -7,6 +7,7 @@ import gc
 import gguf
 import numpy as np
 import pytest
+import threadpoolctl
 
 from specnb import backend, machine, models
 from specnb.backend import Model, ModelError, Sampler, Session, SessionError, VectorSession
@@ -117,6 +118,14 @@ def test_a_model_fed_its_own_embedding_rows_says_what_it_says_of_the_tokens(exac
 def test_a_session_that_keeps_no_states_says_so(session, tokens):
     session.extend(tokens[:2])
     assert session.states is None
+
+
+def test_numpy_leaves_the_cores_to_llama_cpp():
+    """Its waiting threads made a speculative cycle two or three times as long on two cores."""
+    pools = [pool for pool in threadpoolctl.threadpool_info() if pool["user_api"] == "blas"]
+    if not pools:
+        pytest.skip("NumPy's products here come from a library whose threads cannot be counted (Accelerate)")
+    assert all(pool["num_threads"] == 1 for pool in pools)
 
 
 # -- tokens in, tokens back --------------------------------------------------------------------

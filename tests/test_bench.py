@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
+from specnb.bench import drafters as drafters_bench
 from specnb.bench.__main__ import BENCHMARKS, main
 
 KEYS = {
@@ -49,3 +51,39 @@ def test_an_unknown_name_is_refused(capsys):
     with pytest.raises(SystemExit):
         main(["speed"])
     assert "invalid choice: 'speed'" in capsys.readouterr().err
+
+
+ANSWER = drafters_bench.Answer("F32", 0.0, 3, "eagle", 2, 128, 70, 90, 58, 60, 40, 1.5, False, predicted=1.1)
+
+
+def test_an_interrupted_drafters_benchmark_goes_on_and_a_complete_one_starts_anew(tmp_path, monkeypatch):
+    path = tmp_path / "journal.jsonl"
+    journal = drafters_bench._Journal(path)
+    assert list(journal.answers()) == []
+    journal.add([ANSWER, replace(ANSWER, drafter="none")])
+    with path.open("a") as file:
+        file.write('{"key": "cut o')  # killed while writing
+    assert list(drafters_bench._Journal(path).answers()) == [ANSWER, replace(ANSWER, drafter="none")]
+    with monkeypatch.context() as later:
+        now = drafters_bench.time.time()
+        later.setattr(drafters_bench.time, "time", lambda: now + drafters_bench.KEPT_S + 1)
+        assert list(drafters_bench._Journal(path).answers()) == []
+    with monkeypatch.context() as other:
+        other.setattr(drafters_bench.backend, "build_info", lambda: "another build")
+        assert list(drafters_bench._Journal(path).answers()) == []
+    journal.end()
+    assert list(drafters_bench._Journal(path).answers()) == []
+
+
+def test_loops_stand_apart_and_speedups_are_medians_over_prompts_of_the_same_format():
+    plain = [replace(ANSWER, drafter="none", prompt=i, k=0, seconds=2.0) for i in (0, 1, 2, 4)]
+    fast = [replace(ANSWER, drafter="none", format="Q4_0", prompt=0, seconds=0.5)]
+    eagle = [replace(ANSWER, prompt=i, seconds=s, loops=i == 2) for i, s in ((0, 1.0), (1, 4.0), (2, 0.1), (4, 2.0))]
+    costs = {format: drafters_bench.Costs({1: 10.0}, {"eagle": 0.5}) for format in ("F32", "Q4_0")}
+    rows = drafters_bench._rows([*plain, *fast, *eagle], costs)
+    assert [(row["drafter"], row["format"]) for row in rows[:2]] == [("none", "F32"), ("none", "Q4_0")]
+    by_kind = {row["kind"]: row for row in rows[2:]}
+    assert set(by_kind) == {"chat", "code", "loops"}
+    assert by_kind["chat"]["speedup"] == (2.0 + 0.5) / 2 and by_kind["loops"]["speedup"] == 20.0
+    assert by_kind["chat"]["gamma"] == 0.05 and by_kind["chat"]["alpha"] == 58 / 90
+    assert by_kind["code"]["against_fastest_plain"] == 0.25

@@ -451,3 +451,17 @@ def test_higgs161_with_one_drafted_token_alpha_is_the_acceptance_rate():
     alpha = theory.solve_alpha(64 / 35, 1)
     assert alpha == pytest.approx(29 / 35)
     assert theory.acceptance_rate_from_alpha(alpha, 1) == pytest.approx(alpha)
+
+
+def test_the_speedup_of_the_best_k_is_best_ks_where_one_pays_and_below_one_elsewhere():
+    verify_ms = {1: 10.0, 2: 14.0, 3: 15.0, 5: 30.0}
+    alphas = np.linspace(0.0, 1.0, 11)
+    highest = theory.speedup_of_best_k(alphas, 0.5, verify_ms, 10.0)
+    for alpha, found in zip(alphas, highest, strict=True):
+        k = theory.best_k(alpha, 0.5, verify_ms, 10.0)
+        assert (found > 1.0) == (k > 0)
+        if k:
+            assert found == pytest.approx(theory.speedup(alpha, k, 0.5, verify_ms, 10.0))
+    assert highest[0] == pytest.approx(10.0 / 14.5)
+    with pytest.raises(ValueError, match="measured only at N=\\[1\\]"):
+        theory.speedup_of_best_k(0.5, 0.5, {1: 10.0}, 10.0)

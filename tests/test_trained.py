@@ -101,7 +101,7 @@ def shipped_values(kind: str, source: Path, vocabulary: Sequence[int], longest_k
     return {
         "specnb.kind": (kind, TYPE.STRING),
         "specnb.longest_k": (longest_k, TYPE.UINT32),
-        "specnb.steps": (1, TYPE.UINT32),
+        **{f"specnb.training.{name}": (1, TYPE.UINT32) for name in trained.TRAINING},
         "specnb.vocabulary": ([int(token) for token in vocabulary], TYPE.ARRAY),
         "specnb.target.shape": (list(of.shape), TYPE.ARRAY),
         "specnb.target.tokenizer": (of.tokenizer, TYPE.STRING),
@@ -227,7 +227,9 @@ def test_a_flipped_byte_anywhere_is_refused_before_anything_is_parsed(shipped, t
         assert "flipped.gguf is no trained drafter as it was made" in refusal(flipped)
 
 
-@pytest.mark.parametrize("key", ["kind", "longest_k", "steps", "vocabulary", "target.shape", "target.sketch"])
+@pytest.mark.parametrize(
+    "key", ["kind", "longest_k", "training.steps", "training.tokens", "vocabulary", "target.shape", "target.sketch"]
+)
 def test_a_file_without_a_value_is_no_trained_drafter_and_the_value_is_named(shipped, key):
     reader = models.read_gguf(shipped)
     values = models.reader_values(reader)

@@ -15,6 +15,7 @@ import json
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from math import inf
 from pathlib import Path
 from statistics import mean, median
 
@@ -36,7 +37,7 @@ ALL = drafters.names()[1:]
 FEW = ("ngram_simple", "chain", "distilled", "eagle", "medusa")
 """Drafters tried where all would take too long: sampled text, and the formats between the extremes."""
 ALL_FORMATS = ("F32", "BF16", "Q4_0")
-QUICK_DRAFTERS = ("ngram_simple", "eagle")
+QUICK_DRAFTERS, QUICK_KINDS = ("ngram_simple", "eagle"), ("code", "rewrite")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,6 @@ class Answer:
     k: int
     emitted: int
     passes: int
-    drafted: int
     tested: int
     kept: int
     first_tested: int
@@ -74,7 +74,7 @@ class Costs:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """formats -> temperatures -> drafters to try there."""
+    """prompts: indices in HELD_OUT. drafters: (format, temperature) -> those to try there."""
 
     prompts: tuple[int, ...]
     drafters: dict[tuple[str, float], tuple[str, ...]]
@@ -109,6 +109,8 @@ def run(*, quick: bool) -> dict[str, object]:
                     answers += fresh
                     if journal:
                         journal.add(fresh)
+    if journal:
+        journal.end()
     return {
         "rows": _rows(answers, costs),
         "costs": {f: asdict(c) for f, c in costs.items()},
@@ -126,9 +128,8 @@ def _full_plan() -> Plan:
 
 def _quick_plan() -> Plan:
     """One prompt of two kinds, one format, two drafters: whether it works, not what it measures."""
-    kinds = {"code": None, "rewrite": None}
-    first = {kind: next(i for i, p in enumerate(HELD_OUT) if p.kind == kind) for kind in kinds}
-    return Plan(tuple(first.values()), {("BF16", 0.0): QUICK_DRAFTERS})
+    first = tuple(next(i for i, prompt in enumerate(HELD_OUT) if prompt.kind == kind) for kind in QUICK_KINDS)
+    return Plan(first, {("BF16", 0.0): QUICK_DRAFTERS})
 
 
 def _sampling(temperature: float, prompt: int) -> Sampling:
@@ -151,13 +152,14 @@ def _costs(lab: Lab, names: Iterable[str], *, max_seconds: float) -> Costs:
     return Costs(dict(lab.staircase(precision=0.05, max_seconds=max_seconds).median_ms), draft_ms)
 
 
-def _best_k(pilots: list[Run], draft_ms: float, verify_ms: dict[int, float], longest: int) -> tuple[int, float | None]:
+def _best_k(
+    pilots: list[Run], draft_ms: float, verify_ms: dict[int, float], longest: float
+) -> tuple[int, float | None]:
     """(the k >= 1 of the highest predicted speedup, that prediction), median over the pilot runs."""
     by_k: dict[int, list[float]] = {}
-    for pilot in pilots:
-        if find_loop(pilot.tokens) is None or len(pilots) == 1:
-            for k, speedup in predict.from_run(pilot, draft_ms=draft_ms, verify_ms=verify_ms).speedup_by_k.items():
-                by_k.setdefault(k, []).append(speedup)
+    for pilot in [pilot for pilot in pilots if find_loop(pilot.tokens) is None] or pilots:
+        for k, speedup in predict.from_run(pilot, draft_ms=draft_ms, verify_ms=verify_ms).speedup_by_k.items():
+            by_k.setdefault(k, []).append(speedup)
     allowed = {k: median(values) for k, values in by_k.items() if k <= longest}
     if not allowed:
         return PILOT_K, None  # it never drafted in the pilot: any k will do
@@ -182,15 +184,14 @@ def _race(
     def arm(name: str) -> Run:
         return lab.run(prompt, name, k=chosen[name][0], sampling=sampling, max_tokens=MAX_TOKENS)
 
-    # Plain decoding runs first and last as well: it is every row's denominator.
+    # Plain decoding runs twice: it is every row's denominator.
     runs = measure.race([lambda name=name: arm(name) for name in (PLAIN, *names, PLAIN)], repeats=1, seed=index).runs
     return [replace(_answer(run, lab.format, temperature, index), predicted=chosen[run.drafter][1]) for run in runs]
 
 
-def _longest_k(name: str) -> int:
-    if name not in trained.KINDS:
-        return max(measure.QUICK_NS)
-    return trained.load(trained.path_of(name)).longest_k or max(measure.QUICK_NS)
+def _longest_k(name: str) -> float:
+    """The longest draft it was trained for; infinite where nothing limits it."""
+    return (name in trained.KINDS and trained.load(trained.path_of(name)).longest_k) or inf
 
 
 def _answer(run: Run, format: str, temperature: float, index: int) -> Answer:
@@ -203,7 +204,6 @@ def _answer(run: Run, format: str, temperature: float, index: int) -> Answer:
         k=run.k,
         emitted=run.emitted,
         passes=run.target_passes,
-        drafted=run.drafted,
         tested=run.tested,
         kept=run.kept,
         first_tested=sum(cycle.tested > 0 for cycle in drafts),
@@ -216,7 +216,8 @@ def _answer(run: Run, format: str, temperature: float, index: int) -> Answer:
 def _rows(answers: list[Answer], costs: dict[str, Costs]) -> list[dict[str, object]]:
     """Plain decoding in every format first; then a row a (format, temperature, drafter, kind)."""
     plain = _plain_speeds(answers)
-    fastest = max(median(speeds.values()) for (_, t), speeds in plain.items() if t == min(t for _, t in plain))
+    coldest = min(temperature for _, temperature in plain)
+    fastest = max(median(speeds.values()) for (_, t), speeds in plain.items() if t == coldest)
     rows = [
         {
             "drafter": PLAIN,
@@ -263,8 +264,7 @@ def _rows(answers: list[Answer], costs: dict[str, Costs]) -> list[dict[str, obje
                 "speedup": median(ratios),
                 "speedup_ci": median_interval(ratios),
                 "tokens_per_second": speed,
-                "against_fastest_plain": median(r * before[a.prompt] for r, a in zip(ratios, group, strict=True))
-                / fastest,
+                "against_fastest_plain": speed / fastest,
                 "prompts": len(group),
             }
         )
@@ -291,9 +291,16 @@ class _Journal:
         if not self._path.exists():
             return
         for line in self._path.read_text(encoding="utf-8").splitlines():
-            entry = json.loads(line)
+            try:
+                entry = json.loads(line)
+            except json.JSONDecodeError:
+                continue  # the benchmark was killed while it wrote this line
             if entry["key"] == self._key and time.time() - entry["at"] < KEPT_S:
                 yield from (Answer(**answer) for answer in entry["answers"])
+
+    def end(self) -> None:
+        """The benchmark is complete: the next one measures everything anew."""
+        self._path.unlink(missing_ok=True)
 
     def add(self, answers: list[Answer]) -> None:
         entry = {"key": self._key, "at": time.time(), "answers": [asdict(answer) for answer in answers]}

@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 
 from .draft_model import DraftModel
-from .eagle import Embedding, VectorSession
+from .protocol import Embedding, VectorSession
 
 
 class EmbeddedTokens:

@@ -12,31 +12,12 @@ predictions (EAGLE-3, arXiv 2503.01840).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
 
 import numpy as np
 
 from ..records import Context, Cycle, Draft, Limits
 from .confidence import best_with_confidence
-
-
-class VectorSession(Protocol):
-    """What the heads need of a session that reads vectors (``backend.VectorSession``)."""
-
-    n_ctx: int
-    in_llama_s: float
-
-    @property
-    def states(self) -> np.ndarray: ...
-    def extend(self, vectors: np.ndarray) -> None: ...
-    def rewind(self, n_keep: int) -> None: ...
-    def logits(self, row: int) -> np.ndarray: ...
-
-
-class Embedding(Protocol):
-    """The target's token embeddings."""
-
-    def __call__(self, tokens: Sequence[int]) -> np.ndarray: ...
+from .protocol import Embedding, VectorSession
 
 
 class Eagle:

@@ -16,7 +16,7 @@ import numpy as np
 
 from ..records import Context, Cycle, Draft, Limits
 from .confidence import best_with_confidence
-from .eagle import VectorSession
+from .protocol import VectorSession
 
 
 class Medusa:

@@ -1,9 +1,11 @@
-"""What every drafter answers, and what a drafter over the target's hidden states answers besides."""
+"""What every drafter answers, what one over the target's hidden states answers besides, and what it is given."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import Protocol, runtime_checkable
+
+import numpy as np
 
 from ..records import Context, Cycle, Draft, Limits
 
@@ -34,6 +36,25 @@ class Head(Drafter, Protocol):
 
     def catch_up(self, context: Context) -> None:
         """Reads the states that are new since the last call; ``propose`` does it too, this does it ahead of time."""
+
+
+class VectorSession(Protocol):
+    """What trained drafters need of a session that reads vectors (``backend.VectorSession``)."""
+
+    n_ctx: int
+    in_llama_s: float
+
+    @property
+    def states(self) -> np.ndarray: ...
+    def extend(self, vectors: np.ndarray) -> None: ...
+    def rewind(self, n_keep: int) -> None: ...
+    def logits(self, row: int) -> np.ndarray: ...
+
+
+class Embedding(Protocol):
+    """The target's token embeddings."""
+
+    def __call__(self, tokens: Sequence[int]) -> np.ndarray: ...
 
 
 def heads(drafters: Sequence[Drafter]) -> Iterator[Head]:

@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
 from itertools import product
 
 import numpy as np
 import pytest
 
-from specnb.decoder import decode, prefill
 from specnb.drafters import Distilled, DraftModel, EmbeddedTokens
-from specnb.policy import Fixed
 from specnb.records import Context, Draft, Limits, Sampling
-from specnb.toy import ToySampler, ToySession, ToyVectorSession
+from specnb.toy import ToySession, ToyVectorSession
 
-N_VOCAB = 12  # more than the ten candidates
+from .toy_loop import N_VOCAB, embedding, emitted, generate, plain
+
 SHUFFLED = np.random.default_rng(3).permutation(N_VOCAB)
 SOME = np.array([10, 2, 7, 4, 0])
-
-
-def embedding(tokens: Sequence[int]) -> np.ndarray:
-    return np.array([(token, 0) for token in tokens], dtype=np.float32)
 
 
 class Drafting(ToyVectorSession):
@@ -132,15 +126,8 @@ def test_it_is_a_draft_model_by_another_name():
 def test_the_text_is_the_one_of_plain_decoding(vocabulary, sampling, k):
     drafted = kept = 0
     for prompt, p_min in product([(3,), (1, 4, 2, 0, 6) * 3, (7, 7)], (0.0, 0.4)):
-        alone, sampler, text = ToySession(N_VOCAB, seed=1), ToySampler(sampling), []
-        alone.extend(prompt)
-        for _ in range(50):
-            text.append(sampler.draw(alone, -1))
-            alone.extend(text[-1:])
-        target, policy = ToySession(N_VOCAB, seed=1), Fixed(distilled(vocabulary), Limits(k=k, p_min=p_min))
-        prefill(target, policy, prompt)
-        cycles = tuple(decode(target, policy, ToySampler(sampling), prompt, max_tokens=50))
-        assert [token for cycle in cycles for token in cycle.emitted] == text
+        cycles = generate(distilled(vocabulary), 1, prompt, sampling, k=k, p_min=p_min, n_tokens=50)
+        assert emitted(cycles) == plain(1, prompt, sampling, 50)
         drafted += sum(len(cycle.drafted) for cycle in cycles)
         kept += sum(cycle.kept for cycle in cycles)
     if vocabulary is SHUFFLED and sampling.greedy:

@@ -17,19 +17,15 @@ import pytest
 from specnb.decoder import decode, prefill
 from specnb.drafters import Chain, Eagle, NgramSimple
 from specnb.policy import Fixed
-from specnb.records import Context, Cycle, Draft, Limits, Sampling
+from specnb.records import Context, Draft, Limits, Sampling
 from specnb.toy import ToySampler, ToySession, ToyVectorSession
 
-N_VOCAB = 12  # more than the ten candidates
+from .toy_loop import N_VOCAB, TOKEN_AND_NEXT, context_of, embedding, emitted, generate, plain
+
 TEXTS = [(1, (3,)), (2, (1, 4, 2, 0, 6) * 4), (3, (7, 7)), (4, (5, 0, 11, 2))]
 SAMPLINGS = [Sampling(), Sampling(temperature=0.7, seed=1), Sampling(temperature=1.0, seed=2)]
 
-TOKEN_AND_NEXT = np.array([[0, 1, 0, 0], [0, 0, 1, 0]], dtype=np.float32)
 ALL = np.arange(N_VOCAB)
-
-
-def embedding(tokens: Sequence[int]) -> np.ndarray:
-    return np.array([(token, 0) for token in tokens], dtype=np.float32)
 
 
 def eagle(session: ToyVectorSession, vocabulary: np.ndarray = ALL, *, longest_k: int = 16) -> Eagle:
@@ -38,44 +34,6 @@ def eagle(session: ToyVectorSession, vocabulary: np.ndarray = ALL, *, longest_k:
 
 def head_of(seed: int, **options: int) -> Eagle:
     return eagle(ToyVectorSession(N_VOCAB, seed=seed, **options))
-
-
-def context_of(tokens: Sequence[int]) -> Context:
-    """What the loop shows a drafter of a toy target: the last token is pending."""
-    target = ToySession(N_VOCAB)
-    if len(tokens) > 1:
-        target.extend(tokens[:-1], rows="none")
-    return Context(tuple(tokens), target.states)
-
-
-def plain(seed: int, prompt: tuple[int, ...], sampling: Sampling, n_tokens: int) -> tuple[int, ...]:
-    """One token a pass, without the loop."""
-    session, sampler = ToySession(N_VOCAB, seed=seed), ToySampler(sampling)
-    session.extend(prompt)
-    tokens = []
-    for _ in range(n_tokens):
-        tokens.append(sampler.draw(session, -1))
-        session.extend(tokens[-1:])
-    return tuple(tokens)
-
-
-def generate(
-    head: Eagle | Chain,
-    seed: int,
-    prompt: tuple[int, ...],
-    sampling: Sampling = SAMPLINGS[0],
-    *,
-    k: int = 4,
-    p_min: float = 0.0,
-    n_tokens: int = 60,
-) -> tuple[Cycle, ...]:
-    session, policy = ToySession(N_VOCAB, seed=seed), Fixed(head, Limits(k=k, p_min=p_min))
-    prefill(session, policy, prompt)
-    return tuple(decode(session, policy, ToySampler(sampling), prompt, max_tokens=n_tokens, clock=lambda: 0.0))
-
-
-def emitted(cycles: Sequence[Cycle]) -> tuple[int, ...]:
-    return tuple(token for cycle in cycles for token in cycle.emitted)
 
 
 class Remembering(ToyVectorSession):

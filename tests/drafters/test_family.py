@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
@@ -21,10 +22,15 @@ from specnb.drafters import (
 )
 from specnb.drafters.ngram_cache import count_followers
 from specnb.policy import Fixed
-from specnb.records import Cycle, Limits, Sampling
+from specnb.records import Limits, Sampling
 from specnb.toy import ToySampler, ToySession
 
+from . import toy_loop
+from .toy_loop import emitted
+
 N_VOCAB = 8
+plain, generate = partial(toy_loop.plain, n_vocab=N_VOCAB), partial(toy_loop.generate, n_vocab=N_VOCAB)
+
 TEXTS = [(1, (3,)), (2, (1, 4, 2, 0, 6) * 4), (3, (7, 7, 0, 1) * 10)]
 SAMPLINGS = [Sampling(), Sampling(temperature=0.7, seed=1), Sampling(temperature=1.0, seed=2)]
 
@@ -43,26 +49,6 @@ DRAFTERS: dict[str, Callable[[], Drafter]] = {
     "chain of look-ups": lambda: Chain((NgramSimple(3, 8), NgramMapK4v(2, 4), NgramMod(2, 8, 4), NgramCache())),
     "chain with a model": lambda: Chain((NgramMapK(2, 4), DraftModel(ToySession(N_VOCAB, seed=2, sharpness=1.0)))),
 }
-
-
-def plain(seed: int, prompt: tuple[int, ...], sampling: Sampling, n_tokens: int) -> tuple[int, ...]:
-    """One token a pass, without the loop."""
-    session, sampler = ToySession(N_VOCAB, seed=seed), ToySampler(sampling)
-    session.extend(prompt)
-    tokens = []
-    for _ in range(n_tokens):
-        tokens.append(sampler.draw(session, -1))
-        session.extend(tokens[-1:])
-    return tuple(tokens)
-
-
-def generate(
-    drafter: Drafter, seed: int, prompt: tuple[int, ...], sampling: Sampling, *, k: int, n_min: int = 0, n_tokens: int
-) -> tuple[Cycle, ...]:
-    session, policy = ToySession(N_VOCAB, seed=seed), Fixed(drafter, Limits(k=k, n_min=n_min))
-    prefill(session, policy, prompt)
-    sampler = ToySampler(sampling)
-    return tuple(decode(session, policy, sampler, prompt, max_tokens=n_tokens, clock=lambda: 0.0))
 
 
 def test_the_menu():
@@ -89,7 +75,7 @@ def test_the_menu():
 def test_the_text_is_the_one_of_plain_decoding(name, sampling, k, n_min):
     for seed, prompt in TEXTS:
         cycles = generate(DRAFTERS[name](), seed, prompt, sampling, k=k, n_min=n_min, n_tokens=150)
-        assert tuple(t for cycle in cycles for t in cycle.emitted) == plain(seed, prompt, sampling, 150)
+        assert emitted(cycles) == plain(seed, prompt, sampling, 150)
         assert all(len(cycle.drafted) <= k and not 0 < len(cycle.drafted) < n_min for cycle in cycles)
 
 
@@ -124,4 +110,4 @@ def test_short_prompts_and_a_full_context(name, n_prompt):
         session, policy = ToySession(N_VOCAB, seed=1, n_ctx=n_prompt + spare), Fixed(DRAFTERS[name](), Limits(k=8))
         prefill(session, policy, prompt)
         cycles = tuple(decode(session, policy, ToySampler(Sampling()), prompt, max_tokens=40))
-        assert tuple(t for cycle in cycles for t in cycle.emitted) == plain(1, prompt, Sampling(), spare + 1)
+        assert emitted(cycles) == plain(1, prompt, Sampling(), spare + 1)

@@ -11,13 +11,12 @@ from itertools import product
 import numpy as np
 import pytest
 
-from specnb.decoder import decode, prefill
 from specnb.drafters import Medusa
-from specnb.policy import Fixed
-from specnb.records import Context, Cycle, Draft, Limits, Sampling
-from specnb.toy import ToySampler, ToySession, ToyVectorSession
+from specnb.records import Context, Draft, Limits, Sampling
+from specnb.toy import ToySession, ToyVectorSession
 
-N_VOCAB = 12  # more than the ten candidates
+from .toy_loop import N_VOCAB, context_of, emitted, generate, plain
+
 TEXTS = [(1, (3,)), (2, (1, 4, 2, 0, 6) * 4), (3, (7, 7)), (4, (5, 0, 11, 2))]
 SAMPLINGS = [Sampling(), Sampling(temperature=0.7, seed=1), Sampling(temperature=1.0, seed=2)]
 N_HEADS = 4
@@ -27,14 +26,6 @@ ALL = np.arange(N_VOCAB)
 
 def medusa(seed: int = 1, *, blocks: np.ndarray = BLOCKS, vocabulary: np.ndarray = ALL) -> Medusa:
     return Medusa(ToyVectorSession(N_VOCAB, seed=seed), blocks, vocabulary)
-
-
-def context_of(tokens: Sequence[int]) -> Context:
-    """What the loop shows a drafter of a toy target: the last token is pending."""
-    target = ToySession(N_VOCAB)
-    if len(tokens) > 1:
-        target.extend(tokens[:-1], rows="none")
-    return Context(tuple(tokens), target.states)
 
 
 def long_way(state: Sequence[float], block: Sequence[Sequence[float]]) -> list[float]:
@@ -61,25 +52,6 @@ def brute_force(context: Context, k: int, p_min: float, seed: int = 1) -> Draft:
 def random_contexts(seed: int, n: int = 40) -> list[Context]:
     dice = random.Random(seed)
     return [context_of([dice.randrange(N_VOCAB) for _ in range(dice.randrange(2, 9))]) for _ in range(n)]
-
-
-def plain(seed: int, prompt: tuple[int, ...], sampling: Sampling, n_tokens: int) -> tuple[int, ...]:
-    """One token a pass, without the loop."""
-    session, sampler = ToySession(N_VOCAB, seed=seed), ToySampler(sampling)
-    session.extend(prompt)
-    tokens = []
-    for _ in range(n_tokens):
-        tokens.append(sampler.draw(session, -1))
-        session.extend(tokens[-1:])
-    return tuple(tokens)
-
-
-def generate(
-    head: Medusa, seed: int, prompt: tuple[int, ...], sampling: Sampling, *, k: int, p_min: float = 0.0
-) -> tuple[Cycle, ...]:
-    session, policy = ToySession(N_VOCAB, seed=seed), Fixed(head, Limits(k=k, p_min=p_min))
-    prefill(session, policy, prompt)
-    return tuple(decode(session, policy, ToySampler(sampling), prompt, max_tokens=60, clock=lambda: 0.0))
 
 
 def test_each_head_adds_its_block_to_the_last_state():
@@ -192,7 +164,7 @@ def test_rows_are_mapped_to_the_targets_ids():
 def test_the_text_is_the_one_of_plain_decoding(k, sampling):
     for (seed, prompt), p_min in product(TEXTS, (0.0, 0.4, 1.0)):
         cycles = generate(medusa(seed), seed, prompt, sampling, k=k, p_min=p_min)
-        assert tuple(t for cycle in cycles for t in cycle.emitted) == plain(seed, prompt, sampling, 60)
+        assert emitted(cycles) == plain(seed, prompt, sampling, 60)
         assert all(len(cycle.drafted) <= k for cycle in cycles)
 
 

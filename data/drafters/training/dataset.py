@@ -107,4 +107,4 @@ class States:
 
     def read(self, rows: np.ndarray) -> Tensor:
         """(len(rows), length, n_embd), bfloat16."""
-        return torch.from_numpy(self._bits[np.sort(rows)].copy()).view(torch.bfloat16)
+        return torch.from_numpy(self._bits[rows].copy()).view(torch.bfloat16)

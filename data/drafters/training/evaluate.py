@@ -32,9 +32,9 @@ WHAT = {
 }
 DATA = (
     "Conversations that SmolLM2-135M-Instruct wrote itself, both sides, by the procedure of `training/corpus.py` (an "
-    "earlier list of openings): 3,200 rows of 512 tokens, of which about 0.9 million tokens belong to answers outside "
-    "repetition loops. Half of the rows greedy, half sampled at T = 0.8. No row shares a run of 12 tokens with a "
-    "prompt of the notebooks or of the benchmark."
+    "earlier list of openings): {rows} rows, in which {tokens} tokens belong to answers outside repetition loops. Half "
+    "of the rows greedy, half sampled at T = 0.8. No row shares a run of 12 tokens with a prompt of the notebooks or "
+    "of the benchmark."
 )
 
 
@@ -76,6 +76,7 @@ def measure(lab: Lab, kind: str, k: int) -> dict[tuple[str, str], Count]:
 
 
 def card(weights: trained.Weights, found: dict[tuple[str, str], Count], k: int) -> str:
+    made = weights.training
     positions = " | ".join(f"position {i + 1}" for i in range(k))
     lines = [
         f"# {weights.path.name}",
@@ -85,8 +86,8 @@ def card(weights: trained.Weights, found: dict[tuple[str, str], Count], k: int) 
         "* **Target**: SmolLM2-135M-Instruct, in any weight format; the file holds its fingerprint. Refused elsewhere.",
         f"* **Longest draft**: {weights.longest_k or 'any'}. **Output**: the target's {len(weights.vocabulary)} most "
         "frequent tokens.",
-        f"* **Data**: {DATA}",
-        f"* **Training**: `training/train.py {weights.kind}`, {weights.steps} steps of 8 rows on two CPU cores.",
+        "* **Data**: " + DATA.format(rows=f"{made.rows:,}", tokens=f"{made.tokens:,}"),
+        f"* **Training**: `training/train.py {weights.kind}`, {made.steps} steps of 8 rows on two CPU cores.",
         "* **Licence**: Apache-2.0, as SmolLM2's, from which it is derived.",
         "",
         f"## Live alpha on {len(HELD_OUT)} held-out prompts ({FORMAT} target, {MAX_TOKENS} new tokens, k = {k})",

@@ -1,12 +1,11 @@
 """Stage 4: writes a trained drafter as the GGUF that ships, without anything the target has already.
 
-python data/drafters/training/export.py eagle|distilled|medusa [--to FILE]
+python data/drafters/training/export.py eagle|distilled|medusa
 """
 
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 import gguf
 import numpy as np
@@ -47,11 +46,9 @@ def tensors_of(kind: str, net: dict[str, torch.Tensor]) -> list[tuple[str, np.nd
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("kind", choices=PLANS)
-    parser.add_argument("--name", help="of the checkpoint; the kind by default")
-    parser.add_argument("--to", type=Path)
-    arguments = parser.parse_args()
-    kind, path = arguments.kind, arguments.to or trained.path_of(arguments.kind)
-    saved = torch.load(WORK / f"{arguments.name or kind}.pt", weights_only=True)
+    kind = parser.parse_args().kind
+    path = trained.path_of(kind)
+    saved = torch.load(WORK / f"{kind}.pt", weights_only=True)
     target = trained.fingerprint(models.embedded())
     vocabulary = frequent_tokens(load_corpus())
     values: models.Values = {
@@ -60,7 +57,9 @@ def main() -> None:
         "specnb.kind": (kind, _TYPE.STRING),
         "specnb.longest_k": (LONGEST_K[kind], _TYPE.UINT32),
         "specnb.vocabulary": (vocabulary.tolist(), _TYPE.ARRAY),
-        "specnb.steps": (saved["step"], _TYPE.UINT32),
+        "specnb.training.steps": (saved["step"], _TYPE.UINT32),
+        "specnb.training.rows": (saved["rows"], _TYPE.UINT32),
+        "specnb.training.tokens": (saved["tokens"], _TYPE.UINT32),
         "specnb.target.shape": (list(target.shape), _TYPE.ARRAY),
         "specnb.target.tokenizer": (target.tokenizer, _TYPE.STRING),
         "specnb.target.norms": (target.norms, _TYPE.STRING),

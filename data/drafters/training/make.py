@@ -27,7 +27,7 @@ ALLOCATOR = {
 
 
 def stage(script: str, *arguments: str) -> None:
-    """Runs a stage as often as it takes; a stage that stops unfinished exits with 1 and says where."""
+    """Runs a stage as often as it takes: at its time limit it ends with status UNFINISHED and says where it is."""
     while True:
         print(f"== {script} {' '.join(arguments)}", flush=True)
         code = subprocess.run([sys.executable, HERE / script, *arguments], env=ALLOCATOR | os.environ).returncode

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from dataset import HELD_OUT_ROWS, WORK, Corpus, States, load_corpus, stop_unfinished
-from networks import EAGLE_STEPS, Distilled, Eagle, Medusa, stream_scale
+from networks import EAGLE_STEPS, MEDUSA_HEADS, Distilled, Eagle, Medusa, stream_scale
 from smollm import Teacher, Weights
 from torch import Tensor, nn
 
@@ -27,6 +27,8 @@ N_FREQUENT = 8192
 ROWS_AT_ONCE = 8
 POSITIONS_AT_ONCE = 896
 FULL_VOCABULARY_POSITIONS = 128
+FIRST_LEARNT = 8
+"""Positions at a row's start that teach nothing: an unrolled step has no predictions to read at the first of them."""
 WARM_UP_STEPS = 40
 FEATURE_WEIGHT = 0.1
 CHECKPOINT_SECONDS = 240
@@ -66,12 +68,13 @@ def frequent_tokens(corpus: Corpus) -> np.ndarray:
     return np.sort(np.argsort(-counts, kind="stable")[:N_FREQUENT])
 
 
-def build(kind: str, weights: Weights, teacher: Teacher, corpus: Corpus) -> nn.Module:
+def build(kind: str, weights: Weights, corpus: Corpus) -> nn.Module:
     length = corpus.tokens.shape[1]
     if kind == "distilled":
         return Distilled(weights, length)
     if kind == "medusa":
         return Medusa(weights)
+    teacher = Teacher(weights, max_length=length)
     return Eagle(weights, length, stream_scale(teacher, torch.from_numpy(corpus.tokens[:4].astype(np.int64))))
 
 
@@ -96,7 +99,7 @@ class Lesson:
         """(rows, positions p) such that the token after state p + furthest belongs to an answer."""
         usable = torch.zeros_like(self.learn)
         usable[:, : -1 - self._furthest] = self.learn[:, 1 + self._furthest :]
-        usable[:, : self._furthest + 8] = False
+        usable[:, : self._furthest + FIRST_LEARNT] = False
         rows, positions = torch.nonzero(usable, as_tuple=True)
         if most is not None and len(rows) > most:
             chosen = torch.randperm(len(rows), generator=generator)[:most]
@@ -168,25 +171,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("kind", choices=PLANS)
     parser.add_argument("--minutes", type=float, default=40.0)
-    parser.add_argument("--steps", type=int, help="a shorter or longer plan than the one that made the weights")
-    parser.add_argument("--rate", type=float)
-    parser.add_argument("--name", help="of the checkpoint; the kind by default")
     arguments = parser.parse_args()
     plan = PLANS[arguments.kind]
-    plan = Plan(**{**plan.__dict__, "steps": arguments.steps or plan.steps, "rate": arguments.rate or plan.rate})
-    checkpoint = WORK / f"{arguments.name or arguments.kind}.pt"
+    checkpoint = WORK / f"{arguments.kind}.pt"
 
     torch.manual_seed(0)
     corpus = load_corpus()
     weights = Weights(models.embedded())
-    teacher = Teacher(weights, max_length=corpus.tokens.shape[1])
     states = States(*corpus.tokens.shape, weights.shape.n_embd)
     frequent = torch.from_numpy(frequent_tokens(corpus))
     embedding = weights["token_embd"]
     all_rows = embedding.bfloat16()
     rows_out = all_rows[frequent]
-    net = build(arguments.kind, weights, teacher, corpus)
-    del teacher
+    net = build(arguments.kind, weights, corpus)
     optimiser = torch.optim.AdamW(net.parameters(), lr=plan.rate, betas=(0.9, 0.95), weight_decay=0.01)
     first = 0
     if checkpoint.exists():
@@ -194,14 +191,17 @@ def main() -> None:
         net.load_state_dict(saved["net"])
         optimiser.load_state_dict(saved["optimiser"])
         first = saved["step"]
-    furthest = plan.reach + plan.stride * 3
+    furthest = plan.reach + plan.stride * (MEDUSA_HEADS - 1)
     held_out = [
         Lesson(corpus, states, embedding, np.arange(start, start + 8), furthest) for start in range(0, HELD_OUT_ROWS, 8)
     ]
     print(f"{arguments.kind}: from step {first} of {plan.steps}, {states.n_done} rows", flush=True)
 
+    learnt = corpus.learn[HELD_OUT_ROWS : states.n_done]
+
     def save(step: int) -> None:
-        torch.save({"net": net.state_dict(), "optimiser": optimiser.state_dict(), "step": step}, checkpoint)
+        parts = {"net": net.state_dict(), "optimiser": optimiser.state_dict()}
+        torch.save({**parts, "step": step, "rows": len(learnt), "tokens": int(learnt.sum())}, checkpoint)
 
     begin = saved_at = reported_at = time.monotonic()
     for step in range(first, plan.steps):

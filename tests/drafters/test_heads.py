@@ -13,9 +13,10 @@ from specnb.policy import Fixed
 from specnb.records import Context, Cycle, Draft, Limits, Sampling
 from specnb.toy import ToySampler, ToySession, ToyVectorSession
 
+from .toy_loop import TOKEN_AND_NEXT, embedding
+
 N_VOCAB = 8
 PROMPT = (3, 1, 4, 1, 5)
-TOKEN_AND_NEXT = np.array([[0, 1, 0, 0], [0, 0, 1, 0]], dtype=np.float32)
 
 
 class Stateless(ToySession):
@@ -48,10 +49,6 @@ class Noting:
 
     def observe(self, cycle: Cycle, *, mine: bool) -> None:
         pass
-
-
-def embedding(tokens: Sequence[int]) -> np.ndarray:
-    return np.array([(token, 0) for token in tokens], dtype=np.float32)
 
 
 def eagle(vocabulary: Sequence[int] = range(N_VOCAB), *, longest_k: int = 6, **options: int) -> Eagle:
