@@ -135,7 +135,11 @@ class FakeMachine:
         """(what make printed, the calls of Python it caused)."""
         log = self.folder / "log"
         log.write_text("")
-        clean = {k: v for k, v in os.environ.items() if not k.startswith(("MAKE", "MFLAGS", "CMAKE", "CXX"))}
+        clean = {
+            k: v
+            for k, v in os.environ.items()
+            if not k.startswith(("MAKE", "MFLAGS", "CMAKE", "CXX", "PYTEST_ARGS", "LAB_ARGS"))
+        }
         clean |= {"PATH": str(self.bin), **environment}
         done = subprocess.run(
             [self.bin / "make", "PYTHON=python3", *arguments],
