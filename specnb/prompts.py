@@ -196,3 +196,84 @@ HELD_OUT: tuple[Prompt, ...] = tuple(
 
 Nothing about their answers was looked at when they were chosen: some fall into a loop, and are counted apart.
 """
+
+DEFEATING = "defeating"
+
+RACED: tuple[Prompt, ...] = tuple(
+    Prompt(kind, title, text)
+    for kind, title, text in (
+        ("chat", "coffee or tea", "Which has more caffeine, coffee or tea? Explain it in a few sentences."),
+        ("code", "count the words", "Write a Python function that counts how often each word occurs in a text."),
+        (
+            "code",
+            "rename a function",
+            "Repeat this code exactly, but rename the function to area_of_circle.\n"
+            "\n"
+            "import math\n"
+            "\n"
+            "def f(radius):\n"
+            "    if radius < 0:\n"
+            "        raise ValueError('the radius cannot be negative')\n"
+            "    return math.pi * radius ** 2",
+        ),
+        (
+            "rewrite",
+            "correct the spelling of a notice",
+            "Copy the following text and correct its spelling mistakes. Change nothing else.\n"
+            "\n"
+            "The swiming pool will be closed from Monday to Thursday, because the water has to be changed. The sauna "
+            "stays open as usual. Tickets that were bougt for these days can be used untill the end of the year. "
+            "We are sory for the trouble and hope to see you again on Friday morning.",
+        ),
+        (
+            "extract",
+            "opening hours",
+            "List every place and its opening hours from this text.\n"
+            "\n"
+            "The bakery opens at six and closes at two. The post office opens at nine and closes at five. The museum "
+            "opens at ten and closes at eight on Thursdays. The swimming pool opens at seven and closes at nine.",
+        ),
+        (
+            "translate",
+            "English to Italian",
+            "Translate this text to Italian.\n"
+            "\n"
+            "The restaurant is next to the church. It is closed on Tuesdays. The soup is very good, and the bread is "
+            "made in the house.",
+        ),
+        ("story", "the snowed-in train", "Write a short story about a train that is stuck in the snow overnight."),
+        (
+            "extract",
+            "copy the sentences about people",
+            "Copy every sentence of this text that names a person.\n"
+            "\n"
+            "The garden was planned by Ellen Ward. It has three ponds and a wall of stone. Thomas Reed planted the "
+            "first apple trees. In spring the paths are wet. Later Julia Stone built a house of glass at the end.",
+        ),
+        (
+            DEFEATING,
+            "random numbers",
+            "Write a list of forty random whole numbers between 1 and 10000, separated by commas. Do not repeat any.",
+        ),
+        (
+            DEFEATING,
+            "a poem without repetition",
+            "Write a surreal poem in which no word occurs twice. Use rare words, and begin every line differently.",
+        ),
+        (
+            DEFEATING,
+            "invented names",
+            "Invent twenty names for planets that nobody has ever heard of. Each must sound different from the others.",
+        ),
+        (
+            DEFEATING,
+            "letters backwards",
+            "Spell each of these words backwards, with a dash between the letters: lantern, orchid, gravel, thunder, "
+            "biscuit, velvet, pilgrim, walnut.",
+        ),
+    )
+)
+"""Twelve prompts to race the adaptive policy on; the four of kind ``DEFEATING`` leave a drafter nothing to copy.
+
+Fixed before the policy was tuned (on ``HELD_OUT``), and kept out of all training.
+"""
