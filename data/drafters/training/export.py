@@ -57,7 +57,7 @@ def main() -> None:
         "specnb.kind": (kind, _TYPE.STRING),
         "specnb.longest_k": (LONGEST_K[kind], _TYPE.UINT32),
         "specnb.vocabulary": (vocabulary.tolist(), _TYPE.ARRAY),
-        "specnb.training.steps": (saved["step"], _TYPE.UINT32),
+        "specnb.training.steps": (saved["before"] + saved["step"], _TYPE.UINT32),
         "specnb.training.rows": (saved["rows"], _TYPE.UINT32),
         "specnb.training.tokens": (saved["tokens"], _TYPE.UINT32),
         "specnb.target.shape": (list(target.shape), _TYPE.ARRAY),
@@ -69,7 +69,7 @@ def main() -> None:
     models.write_gguf(path, "specnb-drafter", values, tensors)
     trained.seal(path)
     trained.check_fits(trained.load(path), models.embedded())
-    print(f"{path}: {path.stat().st_size / 2**20:.1f} MiB, {saved['step']} steps")
+    print(f"{path}: {path.stat().st_size / 2**20:.1f} MiB, {saved['before'] + saved['step']} steps")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,8 @@
 """Stage 3: trains one drafter on the target's states. Resumable: a checkpoint every few minutes.
 
-    python data/drafters/training/train.py eagle|distilled|medusa [--minutes 40]
+    python data/drafters/training/train.py eagle|distilled|medusa [--minutes 40] [--further STEPS]
+
+With ``--further`` it starts from the weights that ship, not from the target's layers.
 
 The loss is half the cross-entropy with the target's distribution and half that with its greedy
 choice, because exact-match verification of greedy text asks for nothing but the choice.
@@ -11,7 +13,7 @@ from __future__ import annotations
 import argparse
 import math
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -21,7 +23,7 @@ from networks import EAGLE_STEPS, MEDUSA_HEADS, Distilled, Eagle, Medusa, stream
 from smollm import Teacher, Weights
 from torch import Tensor, nn
 
-from specnb import models
+from specnb import models, trained
 
 N_FREQUENT = 8192
 ROWS_AT_ONCE = 8
@@ -76,6 +78,18 @@ def build(kind: str, weights: Weights, corpus: Corpus) -> nn.Module:
         return Medusa(weights)
     teacher = Teacher(weights, max_length=length)
     return Eagle(weights, length, stream_scale(teacher, torch.from_numpy(corpus.tokens[:4].astype(np.int64))))
+
+
+@torch.no_grad()
+def take_shipped(net: nn.Module, weights: trained.Weights) -> None:
+    """Fills a net with the weights of a file that ``export.py`` wrote."""
+    for key, parameter in net.named_parameters():
+        name = key.replace("layers.", "blk.") if key.startswith("layers.") else key.replace("layer.", "blk.0.")
+        if key == "mixing":
+            value = torch.from_numpy(weights.matrix("projection.weight").copy()) / net.input_scale
+        else:
+            value = torch.from_numpy(weights.matrix(f"{name}.weight").copy())
+        parameter.copy_(value.reshape(parameter.shape))
 
 
 def rate_at(step: int, plan: Plan) -> float:
@@ -171,8 +185,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("kind", choices=PLANS)
     parser.add_argument("--minutes", type=float, default=40.0)
+    parser.add_argument("--further", type=int, default=0, metavar="STEPS")
     arguments = parser.parse_args()
     plan = PLANS[arguments.kind]
+    if arguments.further:
+        plan = replace(plan, steps=arguments.further, alone=0)
     checkpoint = WORK / f"{arguments.kind}.pt"
 
     torch.manual_seed(0)
@@ -184,13 +201,16 @@ def main() -> None:
     all_rows = embedding.bfloat16()
     rows_out = all_rows[frequent]
     net = build(arguments.kind, weights, corpus)
+    shipped = trained.load(trained.path_of(arguments.kind)) if arguments.further else None
+    if shipped:
+        take_shipped(net, shipped)
     optimiser = torch.optim.AdamW(net.parameters(), lr=plan.rate, betas=(0.9, 0.95), weight_decay=0.01)
-    first = 0
+    first, before = 0, shipped.training.steps if shipped else 0
     if checkpoint.exists():
         saved = torch.load(checkpoint, weights_only=True)
         net.load_state_dict(saved["net"])
         optimiser.load_state_dict(saved["optimiser"])
-        first = saved["step"]
+        first, before = saved["step"], saved["before"]
     furthest = plan.reach + plan.stride * (MEDUSA_HEADS - 1)
     held_out = [
         Lesson(corpus, states, embedding, np.arange(start, start + 8), furthest) for start in range(0, HELD_OUT_ROWS, 8)
@@ -201,7 +221,8 @@ def main() -> None:
 
     def save(step: int) -> None:
         parts = {"net": net.state_dict(), "optimiser": optimiser.state_dict()}
-        torch.save({**parts, "step": step, "rows": len(learnt), "tokens": int(learnt.sum())}, checkpoint)
+        seen = {"step": step, "before": before, "rows": len(learnt), "tokens": int(learnt.sum())}
+        torch.save({**parts, **seen}, checkpoint)
 
     begin = saved_at = reported_at = time.monotonic()
     for step in range(first, plan.steps):
