@@ -56,25 +56,6 @@ def test_an_unknown_name_is_refused(capsys):
 ANSWER = drafters_bench.Answer("F32", 0.0, 3, "eagle", 2, 128, 70, 90, 58, 60, 40, 1.5, False, predicted=1.1)
 
 
-def test_an_interrupted_drafters_benchmark_goes_on_and_a_complete_one_starts_anew(tmp_path, monkeypatch):
-    path = tmp_path / "journal.jsonl"
-    journal = drafters_bench._Journal(path)
-    assert list(journal.answers()) == []
-    journal.add([ANSWER, replace(ANSWER, drafter="none")])
-    with path.open("a") as file:
-        file.write('{"key": "cut o')  # killed while writing
-    assert list(drafters_bench._Journal(path).answers()) == [ANSWER, replace(ANSWER, drafter="none")]
-    with monkeypatch.context() as later:
-        now = drafters_bench.time.time()
-        later.setattr(drafters_bench.time, "time", lambda: now + drafters_bench.KEPT_S + 1)
-        assert list(drafters_bench._Journal(path).answers()) == []
-    with monkeypatch.context() as other:
-        other.setattr(drafters_bench.backend, "build_info", lambda: "another build")
-        assert list(drafters_bench._Journal(path).answers()) == []
-    journal.end()
-    assert list(drafters_bench._Journal(path).answers()) == []
-
-
 def test_loops_stand_apart_and_speedups_are_medians_over_prompts_of_the_same_format():
     plain = [replace(ANSWER, drafter="none", prompt=i, k=0, seconds=2.0) for i in (0, 1, 2, 4)]
     fast = [replace(ANSWER, drafter="none", format="Q4_0", prompt=0, seconds=0.5)]

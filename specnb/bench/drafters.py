@@ -11,12 +11,9 @@ Finished prompts are kept for half a day, so an interrupted benchmark goes on wh
 
 from __future__ import annotations
 
-import json
-import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from math import inf
-from pathlib import Path
 from statistics import mean, median
 
 from .. import backend, drafters, measure, models, predict, trained
@@ -25,12 +22,12 @@ from ..lab import Lab
 from ..prompts import HELD_OUT
 from ..records import Run, Sampling
 from ..repetition import find_loop
+from .journal import Journal
 
 MAX_TOKENS = 128
 TEMPERATURES = (0.0, 0.7)
 PLAIN = drafters.NoDrafter.name
 PILOT_K, PILOT_PROMPTS = 4, 2
-KEPT_S = 12 * 3600.0
 LOOPS = "loops"
 
 ALL = drafters.names()[1:]
@@ -86,8 +83,8 @@ class Plan:
 
 def run(*, quick: bool) -> dict[str, object]:
     plan = _quick_plan() if quick else _full_plan()
-    journal = None if quick else _Journal(models.cache_folder() / "bench-drafters.jsonl")
-    answers = list(journal.answers()) if journal else []
+    journal = None if quick else Journal(models.cache_folder() / "bench-drafters.jsonl", key=_key())
+    answers = [Answer(**answer) for entry in journal.entries() for answer in entry] if journal else []
     with Lab(n_ctx=1024) as lab:
         costs = {}
         for format in plan.formats:
@@ -108,7 +105,7 @@ def run(*, quick: bool) -> dict[str, object]:
                     fresh = _race(lab, index, temperature, names, pilots[kind], costs[format])
                     answers += fresh
                     if journal:
-                        journal.add(fresh)
+                        journal.add([asdict(answer) for answer in fresh])
     if journal:
         journal.end()
     return {
@@ -124,6 +121,11 @@ def _full_plan() -> Plan:
         for temperature in TEMPERATURES if format in ALL_FORMATS else (0.0,):
             where[format, temperature] = ALL if format in ALL_FORMATS and temperature == 0.0 else FEW
     return Plan(tuple(range(len(HELD_OUT))), where)
+
+
+def _key() -> str:
+    """Answers of another build of llama.cpp or of other weights do not count."""
+    return f"{backend.build_info()} {[trained.load(trained.path_of(kind)).digest for kind in trained.KINDS]}"
 
 
 def _quick_plan() -> Plan:
@@ -278,34 +280,6 @@ def _plain_speeds(answers: list[Answer]) -> dict[tuple[str, float], dict[int, fl
         if a.drafter == PLAIN:
             found.setdefault((a.format, a.temperature), {}).setdefault(a.prompt, []).append(a.emitted / a.seconds)
     return {key: {prompt: mean(speeds) for prompt, speeds in of.items()} for key, of in found.items()}
-
-
-class _Journal:
-    """Answers of an unfinished benchmark of the same program and weights, one JSON object a line."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._key = f"{backend.build_info()} {[trained.load(trained.path_of(kind)).digest for kind in trained.KINDS]}"
-
-    def answers(self) -> Iterator[Answer]:
-        if not self._path.exists():
-            return
-        for line in self._path.read_text(encoding="utf-8").splitlines():
-            try:
-                entry = json.loads(line)
-            except json.JSONDecodeError:
-                continue  # the benchmark was killed while it wrote this line
-            if entry["key"] == self._key and time.time() - entry["at"] < KEPT_S:
-                yield from (Answer(**answer) for answer in entry["answers"])
-
-    def end(self) -> None:
-        """The benchmark is complete: the next one measures everything anew."""
-        self._path.unlink(missing_ok=True)
-
-    def add(self, answers: list[Answer]) -> None:
-        entry = {"key": self._key, "at": time.time(), "answers": [asdict(answer) for answer in answers]}
-        with self._path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(entry) + "\n")
 
 
 def table(figures: dict[str, object]) -> str:
