@@ -46,38 +46,76 @@ def cost_curve(
     on_round: called after each round with its number and the widest relative interval so far.
     Empties the session. Raises SessionError when the largest N does not fit context or batch.
     """
+    (curve,) = cost_curves(
+        (session,),
+        ns,
+        context_length=context_length,
+        precision=precision,
+        rounds=rounds,
+        max_seconds=max_seconds,
+        labels=(label,),
+        on_round=on_round,
+        seed=seed,
+    )
+    return curve
+
+
+def cost_curves(
+    sessions: Sequence[Session],
+    ns: Sequence[int] = QUICK_NS,
+    *,
+    context_length: int = 128,
+    precision: float = 0.05,
+    rounds: tuple[int, int] = (7, 60),
+    max_seconds: float = 60.0,
+    labels: Sequence[str] = (),
+    on_round: Callable[[int, float], None] = lambda _round, _widest: None,
+    seed: int = 0,
+) -> tuple[CostCurve, ...]:
+    """``cost_curve`` of several models at once: every round visits each N of each, so drift favours none of them.
+
+    labels: one a session; "" or none gives the model's name and format.
+    """
     fewest, most = rounds
-    token = _filler(session.model)
+    fillers = [_filler(session.model) for session in sessions]
     order = random.Random(seed)
-    session.rewind(0)
-    session.extend([token(i) for i in range(context_length)], rows="none")
-    samples: list[tuple[int, float]] = []
+    for session, token in zip(sessions, fillers, strict=True):
+        session.rewind(0)
+        session.extend([token(i) for i in range(context_length)], rows="none")
+    samples: list[list[tuple[int, float]]] = [[] for _ in sessions]
+    visits = [(which, n) for which in range(len(sessions)) for n in ns]
     watch, start = machine.CoreWatch(), perf_counter()
     for number in range(most + 1):
-        for n in order.sample(list(ns), len(ns)):
-            tokens = [token(n * 100 + i) for i in range(n)]
-            _timed_pass(session, tokens)
-            elapsed_ms = _timed_pass(session, tokens)
+        for which, n in order.sample(visits, len(visits)):
+            tokens = [fillers[which](n * 100 + i) for i in range(n)]
+            _timed_pass(sessions[which], tokens)
+            elapsed_ms = _timed_pass(sessions[which], tokens)
             if number > 0:
-                samples.append((n, elapsed_ms))
+                samples[which].append((n, elapsed_ms))
         if number >= fewest:
-            widest = widest_interval(samples)
+            widest = max(widest_interval(of) for of in samples)
             on_round(number, widest)
             if widest <= precision or perf_counter() - start > max_seconds:
                 break
-    session.rewind(0)
-    info = session.model.info
-    return CostCurve(
-        label=label or f"{info.name} {info.format}",
-        samples=tuple(samples),
-        context_length=context_length,
-        threads=session.threads,
-        machine=machine.this_machine(backend.build_info(), gpu=backend.gpu_offload()),
-        model=info,
-        seconds=perf_counter() - start,
-        drift=drift(samples),
-        contended=watch.busy_elsewhere() > CONTENDED_CORES,
-    )
+    seconds, contended = perf_counter() - start, watch.busy_elsewhere() > CONTENDED_CORES
+    curves = []
+    for session, of, label in zip(sessions, samples, labels or [""] * len(sessions), strict=True):
+        session.rewind(0)
+        info = session.model.info
+        curves.append(
+            CostCurve(
+                label=label or f"{info.name} {info.format}",
+                samples=tuple(of),
+                context_length=context_length,
+                threads=session.threads,
+                machine=machine.this_machine(backend.build_info(), gpu=backend.gpu_offload()),
+                model=info,
+                seconds=seconds,
+                drift=drift(of),
+                contended=contended,
+            )
+        )
+    return tuple(curves)
 
 
 def _timed_pass(session: Session, tokens: Sequence[int]) -> float:
