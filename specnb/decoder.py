@@ -37,13 +37,22 @@ class Sampler(Protocol):
 
 
 class Policy(Protocol):
-    """Chooses who drafts and how much before each cycle (``policy``)."""
+    """Chooses who drafts and how much before each cycle (``policy``, ``adaptive``)."""
 
     @property
     def drafters(self) -> Sequence[Drafter]: ...
-    @property
-    def longest_k(self) -> int: ...
-    def choose(self, room: int) -> tuple[Drafter, Limits]: ...
+
+    def longest_k(self, drafter: Drafter) -> int:
+        """The longest draft that this drafter may be asked for."""
+
+    def draft(self, context: Context, room: int) -> tuple[Drafter, Limits, Draft]:
+        """Who drafts in this cycle, the limits that the loop is to hold the draft to, and what was proposed.
+
+        room: tokens that may still be drafted before the budget or the context is full.
+        """
+
+    def observe(self, cycle: Cycle) -> None:
+        """What came of it; ``other_s`` is not known yet."""
 
 
 class DraftError(RuntimeError):
@@ -63,22 +72,24 @@ def prefill(session: Target, policy: Policy, prompt: Sequence[int]) -> None:
         raise ValueError(
             f"The prompt has {len(prompt)} tokens and the context holds {session.n_ctx}. Shorten it or raise n_ctx."
         )
-    if policy.longest_k + 1 > session.n_batch:
-        raise ValueError(
-            f"k = {policy.longest_k} needs a pass over {policy.longest_k + 1} tokens, but a pass holds "
-            f"{session.n_batch} (n_batch). Use a smaller k or a larger n_batch."
-        )
-    for head in heads(policy.drafters):
-        if session.states is None:
+    for drafter in policy.drafters:
+        k = policy.longest_k(drafter)
+        if k + 1 > session.n_batch:
             raise ValueError(
-                f"{head.name} drafts from the target's hidden states, and this session keeps none. Open it with "
-                "keep_states=True."
+                f"k = {k} needs a pass over {k + 1} tokens, but a pass holds {session.n_batch} (n_batch). Use a "
+                "smaller k or a larger n_batch."
             )
-        if policy.longest_k > head.longest_k:
-            raise ValueError(
-                f"k = {policy.longest_k} is more than {head.name} was trained for: {head.longest_k} tokens. Use "
-                f"k = {head.longest_k} or less."
-            )
+        for head in heads((drafter,)):
+            if session.states is None:
+                raise ValueError(
+                    f"{head.name} drafts from the target's hidden states, and this session keeps none. Open it with "
+                    "keep_states=True."
+                )
+            if k > head.longest_k:
+                raise ValueError(
+                    f"k = {k} is more than {head.name} was trained for: {head.longest_k} tokens. Use "
+                    f"k = {head.longest_k} or less."
+                )
     session.rewind(0)
     if len(prompt) > 1:
         session.extend(prompt[:-1], rows="none")
@@ -86,6 +97,86 @@ def prefill(session: Target, policy: Policy, prompt: Sequence[int]) -> None:
         drafter.begin(prompt)
     for head in heads(policy.drafters):
         head.catch_up(Context(prompt, session.states))
+
+
+class Text:
+    """One text under way: what the loop does before and after each target pass, whoever makes the pass.
+
+    ``propose`` gives the tokens that the next pass is to evaluate after those the session holds;
+    ``settle`` verifies, rolls back and emits. The session is only read and rewound here, so a pass
+    may be shared with other texts (``concurrency``). The session holds the prompt but for its last
+    token (``prefill``). ``left``: tokens it may still emit.
+    """
+
+    def __init__(
+        self,
+        session: Target,
+        policy: Policy,
+        prompt: Sequence[int],
+        *,
+        max_tokens: int,
+        ends_text: Callable[[int], bool] = lambda _token: False,
+        clock: Callable[[], float] = perf_counter,
+    ) -> None:
+        self.left = max_tokens
+        self._session = session
+        self._policy = policy
+        self._context = list(prompt)
+        self._ends_text = ends_text
+        self._clock = clock
+        self._ended = False
+
+    @property
+    def finished(self) -> bool:
+        """Whether the text has ended, or max_tokens or the context is used up."""
+        return self._ended or self.left <= 0 or len(self._context) > self._session.n_ctx
+
+    def propose(self) -> list[int]:
+        """The pending token and a draft: the rows of the next pass."""
+        session, context = self._session, self._context
+        if session.n_tokens != len(context) - 1:
+            raise RuntimeError(
+                f"The loop's invariant is broken: the target holds {session.n_tokens} tokens, the context has "
+                f"{len(context)} of which the last is pending. Was the session used by something else?"
+            )
+        self._started_at = self._clock()
+        # A cycle emits one token more than it keeps, so the draft leaves room for that one; and the
+        # pass feeds the pending token too, so the draft must fit beside it.
+        room = min(self.left - 1, session.n_ctx - len(context))
+        self._drafter, limits, proposed = self._policy.draft(Context(context, session.states), room)
+        self._draft = _within(proposed, limits)
+        self._drafted_at = self._clock()
+        return [context[-1], *self._draft.tokens]
+
+    def settle(self, draw: Callable[[int], int], *, pass_s: float | None = None) -> Cycle:
+        """What came of the draft. draw: row of this text's part of the pass -> the target's token there.
+
+        pass_s: seconds of the pass; None when nothing else happened between draft and now.
+        """
+        verified_at = self._clock()
+        verdict = verify.exact_match(self._draft.tokens, draw, self._ends_text)
+        sampled_at = self._clock()
+        cycle = Cycle(
+            drafter=self._drafter.name,
+            context_length=len(self._context) - 1,
+            drafted=self._draft.tokens,
+            tested=verdict.tested,
+            kept=verdict.kept,
+            emitted=verdict.emitted,
+            confidences=self._draft.confidences,
+            draft_s=self._drafted_at - self._started_at,
+            verify_s=verified_at - self._drafted_at if pass_s is None else pass_s,
+            sampling_s=sampled_at - verified_at,
+        )
+        # The cache keeps the pending token and the kept ones; the last emitted token is the next pending one.
+        self._context.extend(verdict.emitted)
+        self._session.rewind(len(self._context) - 1)
+        for each in self._policy.drafters:
+            each.observe(cycle, mine=each is self._drafter)
+        self._policy.observe(cycle)
+        self.left -= len(verdict.emitted)
+        self._ended = self._ends_text(verdict.emitted[-1])
+        return replace(cycle, other_s=self._clock() - sampled_at)
 
 
 def decode(
@@ -104,45 +195,10 @@ def decode(
     Call ``prefill`` with the same prompt first. ``max_tokens`` is reached exactly unless the text
     or the context ends earlier. ``stopped`` is asked between cycles.
     """
-    context = list(prompt)
-    left = max_tokens
-    while left > 0 and len(context) <= session.n_ctx and not stopped():
-        if session.n_tokens != len(context) - 1:
-            raise RuntimeError(
-                f"The loop's invariant is broken: the target holds {session.n_tokens} tokens, the context has "
-                f"{len(context)} of which the last is pending. Was the session used by something else?"
-            )
-        start = clock()
-        # A cycle emits one token more than it keeps, so the draft leaves room for that one; and the
-        # pass feeds the pending token too, so the draft must fit beside it.
-        drafter, limits = policy.choose(min(left - 1, session.n_ctx - len(context)))
-        draft = _within(drafter.propose(Context(context, session.states), limits), limits)
-        drafted_at = clock()
-        session.extend([context[-1], *draft.tokens])
-        verified_at = clock()
-        verdict = verify.exact_match(draft.tokens, lambda row: sampler.draw(session, row), ends_text)
-        sampled_at = clock()
-        cycle = Cycle(
-            drafter=drafter.name,
-            context_length=len(context) - 1,
-            drafted=draft.tokens,
-            tested=verdict.tested,
-            kept=verdict.kept,
-            emitted=verdict.emitted,
-            confidences=draft.confidences,
-            draft_s=drafted_at - start,
-            verify_s=verified_at - drafted_at,
-            sampling_s=sampled_at - verified_at,
-        )
-        # The cache keeps the pending token and the kept ones; the last emitted token is the next pending one.
-        context.extend(verdict.emitted)
-        session.rewind(len(context) - 1)
-        for each in policy.drafters:
-            each.observe(cycle, mine=each is drafter)
-        left -= len(verdict.emitted)
-        yield replace(cycle, other_s=clock() - sampled_at)
-        if ends_text(verdict.emitted[-1]):
-            return
+    text = Text(session, policy, prompt, max_tokens=max_tokens, ends_text=ends_text, clock=clock)
+    while not text.finished and not stopped():
+        session.extend(text.propose())
+        yield text.settle(lambda row: sampler.draw(session, row))
 
 
 def _within(draft: Draft, limits: Limits) -> Draft:

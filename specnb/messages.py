@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import html
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal
 
-from .records import CostCurve, Loop, Run
+from .records import CostCurve, Diagnosis, Loop, Run
 
 # --- numbers ----------------------------------------------------------------------------------
 
@@ -422,6 +423,92 @@ def _capital(text: str) -> str:
 
 # --- races ------------------------------------------------------------------------------------
 
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """How one drafter comes by its tokens. makes: what makes them, several where they work at the same time.
+
+    then: how the next one comes. again: whether what was made is fed back.
+    """
+
+    drafter: str
+    reads: str
+    makes: tuple[str, ...]
+    then: str = ""
+    again: bool = False
+
+
+FLOWS = (
+    Flow("ngram_simple", "the text so far", ("copies what followed\nthe same tokens",), "all at once, no model"),
+    Flow("distilled\n(Two-Model)", "the text so far", ("a small model,\na pass a token",), "reads its own token", True),
+    Flow(
+        "eagle", "target's last state\nand pending token", ("one layer,\na step a token",), "reads its own state", True
+    ),
+    Flow("medusa", "target's last state", ("head 1", "head 2", "head 3"), "all in one product"),
+    Flow("layer_skip", "the text so far", ("some target layers,\na pass a token",), "reads its own token", True),
+)
+FLOWS_TITLE = "Five ways to a draft, one way to verify it"
+FLOW_TARGET = "target:\none pass\nover\nk + 1 rows\n\nkeeps or\nrefuses,\nadds one\nof its own"
+
+
+def drafted_token(place: int) -> str:
+    return f"d{place}"
+
+
+def flows_alt(flows: Iterable[Flow]) -> str:
+    told = (
+        f"{_in_a_line(flow.drafter)} reads {_in_a_line(flow.reads)}; {_in_a_line(', '.join(flow.makes))}: "
+        f"{_in_a_line(flow.then)}"
+        for flow in flows
+    )
+    return f"Diagram. {'. '.join(told)}. All drafts go into one target pass over k + 1 rows."
+
+
+def _in_a_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+GAMMA_TITLE = "What a cheaper draft would bring"
+
+
+def gamma_curve(alpha: float, k: int) -> str:
+    return f"ledger at alpha {number(alpha)}, k = {k}"
+
+
+def free_draft(value: float) -> str:
+    return f"a free draft: {speedup(value)}"
+
+
+def measured_point(name: str) -> str:
+    return f"{name}, measured"
+
+
+def gamma_readout(gamma: float, value: float, alpha: float, k: int) -> str:
+    return f"gamma {number(gamma)}, alpha {number(alpha)}, k = {k}: {speedup(value)}"
+
+
+def gamma_told(k: int, now: float, free: float) -> str:
+    """Under the sliders: what is left to gain by a cheaper draft."""
+    verdict = (
+        "no draft, however cheap, pays at this alpha and k" if free <= 1.0 else "that is all a cheaper draft can add"
+    )
+    return f"k = {k}: <b>{speedup(now)}</b> now, <b>{speedup(free)}</b> with a draft that costs nothing; {verdict}."
+
+
+def gamma_unmeasured(k: int) -> str:
+    return f"T({k + 1}) was not measured on this staircase, so k = {k} cannot be judged. Choose another k."
+
+
+def gamma_alt(
+    gammas: Sequence[float], speedups: Sequence[float], points: Mapping[str, tuple[float, float]], alpha: float, k: int
+) -> str:
+    told = "".join(f" Measured: {name} at gamma {number(g)}, {speedup(s)}." for name, (g, s) in points.items())
+    return (
+        f"Predicted speedup over gamma at alpha {number(alpha)} and k = {k}: {speedup(speedups[0])} at gamma "
+        f"{number(gammas[0])}, falling to {speedup(speedups[-1])} at gamma {number(gammas[-1])}.{told}"
+    )
+
+
 FRONTIER_TITLE = "Alpha against gamma; on a line the best k gives the same speedup"
 FRONTIER_GAMMA_AXIS = "gamma: draft time per token / target time per token"
 FRONTIER_ALPHA_AXIS = "alpha, live"
@@ -480,6 +567,10 @@ SHOW_REFUSED = "show refused tokens"
 OWN_PROMPT_HINT = "Your own prompt"
 OWN_PROMPT_EMPTY = "Type a prompt first, or choose one of the others."
 EXPLORER_ALT = "Sliders for alpha, gamma and k, and a figure of the predicted speedup over k that follows them."
+GAMMA_EXPLORER_ALT = (
+    "Sliders for gamma, alpha and k, and a figure of the predicted speedup over gamma that follows them, with measured "
+    "drafters as points."
+)
 LIVE_ALT = "Controls for a live run: its text with every token's origin marked, its figures, and the predicted speedup."
 STREAM_LABEL = "generated text"
 KEPT_MARK = "drafted and kept"
@@ -559,3 +650,58 @@ def gauges(plain: Run | None, run: Run | None, loop: Loop | None) -> str:
 
 def _known(value: float | None, spoken: Callable[[float], str]) -> str:
     return NOT_KNOWN if value is None else spoken(value)
+
+
+# --- diagnoses --------------------------------------------------------------------------------
+
+
+def impossible_acceptance(acceptance: float) -> str:
+    return f"An acceptance rate is kept / drafted, a share between 0 and 1; got {acceptance}. Percent? Divide by 100."
+
+
+def diagnosis(found: Diagnosis) -> str:
+    """A diagnosis in two or three sentences: what it is, the figures that say so, what to do."""
+    said: dict[str, Callable[[Diagnosis], str]] = {
+        "nothing drafted": lambda _: (
+            "Nothing was drafted, so speculation did nothing. A look-up needs text that repeats; a draft model needs "
+            "a p_min that it can reach and a vocabulary that fits."
+        ),
+        "structural": lambda d: (
+            f"Alpha is {number(d.alpha)}: next to no tested token is kept. That is not a poor draft but something "
+            "incompatible: a cache that cannot take tokens back (M-RoPE, recurrent layers), another tokenizer, drafts "
+            "shifted by a place. Tuning cannot help; look for errors in the log, or turn it off."
+        ),
+        "looped text": lambda d: (
+            f"The text repeats itself, and inside a loop every guess is right: alpha {number(d.alpha)} is flattered. "
+            "Measure on a text without loops before you conclude anything."
+        ),
+        "costs unknown": lambda d: (
+            f"The counts are sound: alpha {number(d.alpha)}, {tokens(d.tokens_per_cycle)} per cycle. Were drafts and "
+            f"further rows free, that would be {speedup(d.tokens_per_cycle)}; what it is takes T(N), or plain decoding "
+            "timed on the same prompt."
+        ),
+        "fine": lambda d: f"k={d.k} is predicted at {speedup(d.speedup)}, and no other k is notably better.",
+        "over a cliff": lambda d: (
+            f"k={d.k} needs passes over {d.k + 1} rows, beyond the cliff at N={d.cliff_n}: {speedup(d.speedup)}. "
+            f"{_better(d)} Alpha {number(d.alpha)} is not to blame."
+        ),
+        "too long": lambda d: (
+            f"k={d.k} is predicted at {speedup(d.speedup)}: its last tokens are seldom reached and always paid. "
+            f"{_better(d)}"
+        ),
+        "too short": lambda d: f"k={d.k} is predicted at {speedup(d.speedup)}. {_better(d)}",
+        "dear draft": lambda d: (
+            f"No k pays; k={d.k} is predicted at {speedup(d.speedup)}. The draft is too dear: one of the same alpha "
+            f"{number(d.alpha)} that cost nothing would reach {speedup(d.free_speedup)}. Take a cheaper drafter, or "
+            "leave it off."
+        ),
+        "dear passes": lambda d: (
+            f"No k pays; k={d.k} is predicted at {speedup(d.speedup)}, and even a draft that cost nothing would reach "
+            f"only {speedup(d.free_speedup)} at alpha {number(d.alpha)}. Further rows are too dear here: leave it off."
+        ),
+    }
+    return said[found.name](found)
+
+
+def _better(found: Diagnosis) -> str:
+    return f"k={found.better_k} would reach {speedup(found.better_speedup)}."

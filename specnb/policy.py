@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from .drafters import Drafter
-from .records import Limits
+from .records import Context, Cycle, Draft, Limits
 
 
 @dataclass(frozen=True)
@@ -20,9 +20,15 @@ class Fixed:
     def drafters(self) -> Sequence[Drafter]:
         return (self.drafter,)
 
-    @property
-    def longest_k(self) -> int:
+    def longest_k(self, drafter: Drafter) -> int:
         return self.limits.k
 
     def choose(self, room: int) -> tuple[Drafter, Limits]:
         return self.drafter, replace(self.limits, room=room)
+
+    def draft(self, context: Context, room: int) -> tuple[Drafter, Limits, Draft]:
+        drafter, limits = self.choose(room)
+        return drafter, limits, drafter.propose(context, limits)
+
+    def observe(self, cycle: Cycle) -> None:
+        pass

@@ -255,6 +255,30 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
+class Choice:
+    """What the adaptive policy decided before one cycle, and what it knew.
+
+    drafter, k: who drafted and how many tokens at most; "none" and 0 for a plain pass. tried: a model
+    drafted besides, to be judged without being verified. alphas: (drafter, its running estimate).
+    purse_ms: gained over plain decoding so far, its allowance included.
+    """
+
+    drafter: str
+    k: int
+    tried: bool
+    alphas: tuple[tuple[str, float], ...]
+    purse_ms: float = field(metadata={"signed": True})
+
+
+@dataclass(frozen=True, slots=True)
+class AdaptiveRun:
+    """A generation under the adaptive policy: what happened, and the choice before each cycle."""
+
+    run: Run
+    choices: tuple[Choice, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class RunSet:
     """Several runs in the order they were made, interleaved so that drift favours none of them."""
 
@@ -558,3 +582,273 @@ class FieldReports:
     counts: tuple[PublishedCounts, ...]
     summaries: tuple[PublishedCounts, ...]
     sweeps: tuple[PublishedSweep, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """What is wrong with a setting of speculation, or that nothing is (``diagnose``).
+
+    name: "fine", "structural", "looped text", "over a cliff", "too long", "too short", "dear draft", "dear passes",
+    "nothing drafted" or "costs unknown". text: the same for a reader, with its figures and what to do.
+    tokens_per_cycle: expected from alpha at ``k``. speedup, better_speedup: predicted, at ``k`` and at ``better_k``,
+    where another k is better. free_speedup: of the best k if drafts cost nothing, where no k pays.
+    cliff_n: the first dear N between ``better_k`` and ``k``. None: does not apply, or not known.
+    """
+
+    name: str
+    k: int
+    text: str = ""
+    alpha: float | None = None
+    acceptance: float | None = None
+    tokens_per_cycle: float | None = None
+    speedup: float | None = None
+    better_k: int | None = None
+    better_speedup: float | None = None
+    free_speedup: float | None = None
+    cliff_n: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedCounts:
+    """What another tool printed about its speculation (``intake``); None: it did not say.
+
+    tool: whose numbers, and in which of its formats. label: which of several, such as a slot and task.
+    requests: answers summed in these counts. first_tokens: emitted tokens that came from the prompts' passes.
+    drafts: (fewest, most) target passes that verified a draft, equal when known exactly.
+    passes: (fewest, most) target passes after the prompts, those without a draft counted.
+    emitted: tokens generated. k: the longest draft allowed. kept_by_position: times kept at draft position 1, 2, ...
+    acceptance, mean_length: the printed rate and the printed tokens per drafted pass, for comparison with the counts.
+    per_position: printed shares kept at position 1, 2, ... of all drafted passes.
+    seconds: of generation, prompts excluded. draft_ms: per drafted token.
+    rounded: the tool prints large counts to six digits.
+    """
+
+    tool: str
+    label: str
+    drafted: int
+    kept: int
+    drafts: tuple[int, int] | None = None
+    passes: tuple[int, int] | None = None
+    emitted: int | None = None
+    first_tokens: int | None = None
+    k: int | None = None
+    kept_by_position: tuple[int, ...] = ()
+    per_position: tuple[float, ...] = ()
+    acceptance: float | None = None
+    mean_length: float | None = None
+    seconds: float | None = None
+    draft_ms: float | None = None
+    requests: int | None = 1
+    rounded: bool = False
+
+    @property
+    def acceptance_rate(self) -> float | None:
+        """Kept / drafted. None when nothing was drafted."""
+        return self.kept / self.drafted if self.drafted else None
+
+    @property
+    def tokens_per_second(self) -> float | None:
+        """Emitted tokens per second of generation."""
+        return self.emitted / self.seconds if self.emitted and self.seconds else None
+
+
+# --- sweeps and advice -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What a reader can set. Plain decoding is the drafter "none" with k = 0."""
+
+    drafter: str
+    k: int
+    p_min: float = 0.0
+
+    def __post_init__(self) -> None:
+        Limits(k=self.k, p_min=self.p_min)
+
+    @property
+    def plain(self) -> bool:
+        return self.k == 0
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One point of a sweep: a setting that wrote the prompt of one kind, once.
+
+    stage: "pilot", "screen" or "final" (measured after all choices, so that choosing flatters none) of a racing
+    sweep, "grid" of an exhaustive one. passes: target passes. seconds: of decoding, the prompt excluded.
+    contended: another process held a core meanwhile. looped: the text repeats itself, which flatters drafters.
+    """
+
+    drafter: str
+    k: int
+    p_min: float
+    kind: str
+    stage: str
+    repeat: int
+    emitted: int
+    passes: int
+    drafted: int
+    kept: int
+    seconds: float
+    contended: bool = False
+    looped: bool = False
+
+    def __post_init__(self) -> None:
+        where = f"The trial of {self.drafter}, k={self.k} on {self.kind!r}"
+        if not 0.0 < self.seconds < float("inf"):
+            raise ValueError(f"{where} took {self.seconds} s: a time is above 0 and finite.")
+        if not 0 <= self.kept <= self.drafted:
+            raise ValueError(f"{where} kept {self.kept} of {self.drafted} drafted tokens: acceptance is at most 1.")
+        if not self.passes <= self.emitted <= (self.k + 1) * self.passes or self.passes < 1:
+            raise ValueError(
+                f"{where} emitted {self.emitted} tokens in {self.passes} passes: tokens per cycle lie between 1 and "
+                f"k + 1 = {self.k + 1}."
+            )
+
+    @property
+    def setting(self) -> Setting:
+        return Setting(self.drafter, self.k, self.p_min)
+
+    @property
+    def ms_per_token(self) -> float:
+        """Milliseconds of decoding per emitted token."""
+        return 1e3 * self.seconds / self.emitted
+
+    @property
+    def tokens_per_cycle(self) -> float:
+        return self.emitted / self.passes
+
+    @property
+    def acceptance_rate(self) -> float | None:
+        """Kept / drafted. None when nothing was drafted."""
+        return self.kept / self.drafted if self.drafted else None
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """What a setting would cost on one kind, replayed from a pilot run and costs measured apart from it."""
+
+    drafter: str
+    k: int
+    p_min: float
+    kind: str
+    ms_per_token: float
+    tokens_per_cycle: float
+
+    @property
+    def setting(self) -> Setting:
+        return Setting(self.drafter, self.k, self.p_min)
+
+
+@dataclass(frozen=True, slots=True)
+class DraftPrice:
+    """Milliseconds of a draft of one token, and of each further token, measured apart from any run."""
+
+    drafter: str
+    first_ms: float
+    further_ms: float
+
+    def __post_init__(self) -> None:
+        for name in ("first_ms", "further_ms"):
+            if not 0.0 <= getattr(self, name) < float("inf"):
+                raise ValueError(
+                    f"A draft of {self.drafter} costs 0 ms or more, and not {getattr(self, name)} ms ({name})."
+                )
+
+    def ms(self, tokens: int) -> float:
+        """Milliseconds of a draft for which ``tokens`` tokens were computed."""
+        return self.first_ms + (tokens - 1) * self.further_ms if tokens else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class SweepCosts:
+    """What passes and drafts cost, measured apart. prices: none for look-ups, which run no model."""
+
+    curve: CostCurve
+    prices: tuple[DraftPrice, ...] = ()
+
+    def price(self, drafter: str) -> DraftPrice:
+        """A drafter's price; free where none was measured."""
+        return next((price for price in self.prices if price.drafter == drafter), DraftPrice(drafter, 0.0, 0.0))
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """Points over drafter, k, p_min and prompt kind, of one target on one machine.
+
+    method: "racing" (forecasts first, the few most promising measured) or "exhaustive" (every cell measured).
+    settings: every setting looked at. complete: False where it was stopped. rerun: points that were measured again
+    because of other programs. seconds: spent measuring, over all sittings.
+    """
+
+    machine: Machine
+    target: str
+    method: str
+    kinds: tuple[str, ...]
+    settings: tuple[Setting, ...]
+    max_tokens: int
+    costs: SweepCosts
+    trials: tuple[Trial, ...]
+    seconds: float
+    complete: bool
+    forecasts: tuple[Forecast, ...] = ()
+    rerun: tuple[Trial, ...] = ()
+
+    def of(self, setting: Setting, kind: str) -> tuple[Trial, ...]:
+        """The trials to judge a setting by on one kind: the final ones where there are any, else all."""
+        found = [trial for trial in self.trials if trial.setting == setting and trial.kind == kind]
+        return tuple([trial for trial in found if trial.stage == "final"] or found)
+
+    def measured(self, kind: str) -> tuple[Setting, ...]:
+        """Settings with trials on one kind, plain decoding first."""
+        found = dict.fromkeys(trial.setting for trial in self.trials if trial.kind == kind)
+        return tuple(sorted(found, key=lambda setting: not setting.plain))
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What to set for one prompt kind (or for all: kind "").
+
+    verdict: "on", "off" or "unclear". setting: the fastest that was measured, plain decoding aside; None where
+    nothing else was measured. speedup: of it over plain decoding, with its 95 % interval where there were three
+    repeats. ties: other settings that cannot be told from it. looped: the text repeats itself.
+    """
+
+    kind: str
+    verdict: str
+    setting: Setting | None
+    speedup: float | None
+    interval: tuple[float, float] | None = None
+    ties: tuple[Setting, ...] = ()
+    looped: bool = False
+    contended: bool = False
+
+    @property
+    def advised(self) -> Setting:
+        """The setting to use: plain decoding unless the verdict is "on"."""
+        return self.setting if self.setting is not None and self.verdict == "on" else Setting("none", 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Hopeless:
+    """A draft length that no alpha can rescue: even if every token is kept, a token costs more than a plain one."""
+
+    drafter: str
+    k: int
+    ms_per_token_at_best: float
+    plain_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """What to set here. by_kind: a choice for each prompt kind. overall: one setting for all kinds, equally much of
+    each; None where none was measured on all of them."""
+
+    machine: Machine
+    target: str
+    by_kind: tuple[Choice, ...]
+    overall: Choice | None
+    hopeless: tuple[Hopeless, ...] = ()
+    rerun: tuple[Trial, ...] = ()
+    complete: bool = True

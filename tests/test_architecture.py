@@ -41,6 +41,7 @@ RULES = {
     "prompts": may(),
     "repetition": may("", "records"),
     "predict": may("", "theory records"),
+    "diagnose": may("", "theory records messages"),
     "messages": may("", "records repetition"),
     "store": may("", "records"),
     "intake": may("", "records"),

@@ -24,5 +24,5 @@ def test_fixed_names_its_one_drafter_and_its_longest_k():
     drafter = NoDrafter()
     policy = Fixed(drafter, Limits(k=7))
     assert list(policy.drafters) == [drafter]
-    assert policy.longest_k == 7
+    assert policy.longest_k(drafter) == 7
     assert policy.limits == Limits(k=7, room=None), "choose must not remember a room"
