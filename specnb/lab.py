@@ -10,18 +10,18 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from . import doctor, drafters, machine, measure, models, store, trained
-from .backend import Model, Session, VectorSession
+from . import drafters, machine, measure, messages, models, store, trained
+from .backend import BatchSession, Model, Session, VectorSession
 from .drafters import Drafter
 from .prompts import Prompt
-from .records import CostCurve, Cycle, DraftCost, Limits, Run, Sampling
+from .records import CostCurve, Cycle, DraftCost, Limits, LoadSweep, Run, Sampling
 
 LIVE_NS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 13, 17)
 """N that a live prediction needs: every k up to 8, then 10, 12 and 16."""
 
 DRAFT_MODEL_DROPS, LAYER_SKIP_DROPS = 4, 7
-"""Layers left out of the untrained drafts. "draft_model" without a file of the reader's is one of them: the subset
-that agrees more and costs more. It fits any target; the trained draft, "distilled", fits the embedded model only."""
+"""Layers left out of the untrained drafts. "draft_model" is one of them for a target that is not the embedded model
+when the reader names no draft: the subset that agrees more and costs more."""
 
 MODEL_DRAFTERS = (drafters.DraftModel.name, drafters.LayerSkip.name, *trained.KINDS)
 
@@ -32,7 +32,8 @@ class Lab:
     """Opens a target by path, hub id, SPECNB_TARGET or (none of these) the embedded model.
 
     format: weight format to derive first (``models.FORMATS``); None leaves the file as it is.
-    draft: a draft model for "draft_model"; None: SPECNB_DRAFT, then a layer subset of the target.
+    draft: a draft model for "draft_model"; None: SPECNB_DRAFT, then the distilled draft for the
+    embedded model, and for any other a layer subset of it.
     A file that is not the embedded model is tried in a child process before it is opened here.
     """
 
@@ -47,7 +48,7 @@ class Lab:
     ) -> None:
         self.threads = threads or machine.usable_cores()
         self.n_ctx = n_ctx
-        self._source = _trusted(models.resolve(target))
+        self._source = models.trusted(models.resolve(target))
         self._draft_name = draft
         self._draft: tuple[Path, Model, Session | VectorSession] | None = None
         self._staircases: dict[str, CostCurve] = {}
@@ -71,7 +72,8 @@ class Lab:
 
     def use_format(self, format: str) -> None:
         """Changes the target's weight format. The old weights and the draft are released before the new ones load."""
-        if format != self.format:
+        if self.session.closed or format != self.format:
+            models.in_format(self._source, format)  # may fail, and then all is left as it is
             self.close()
             self._open(format)
 
@@ -117,10 +119,12 @@ class Lab:
         p_min: float = 0.0,
         sampling: Sampling | None = None,
         max_tokens: int = 128,
+        stop: Sequence[str] = (),
+        exact: bool = False,
         stopped: Callable[[], bool] = lambda: False,
         on_cycle: Callable[[Cycle], None] = lambda _cycle: None,
     ) -> Run:
-        """Generates once. text: a message, a Prompt, or token ids taken as they are."""
+        """Generates once. text: a message, a Prompt, or token ids taken as they are. The rest as in ``measure.run``."""
         tokens = self.prompt(text) if isinstance(text, (str, Prompt)) else tuple(text)
         chosen = self.drafter(drafter) if isinstance(drafter, str) else drafter  # may open the session anew
         return measure.run(
@@ -131,9 +135,71 @@ class Lab:
             sampling=sampling or Sampling(),
             max_tokens=max_tokens,
             prompt_kind=text.kind if isinstance(text, Prompt) else "",
+            stop=stop,
+            exact=exact,
             stopped=stopped,
             on_cycle=on_cycle,
         )
+
+    def draft_from(self, path: Path) -> drafters.DraftModel:
+        """A draft model of your choice: another format of the target, some of its layers, another file.
+
+        Raises PairError where its vocabulary does not fit the target's.
+        """
+        return drafters.DraftModel(self._draft_session(models.trusted(path)))
+
+    def under_load(
+        self,
+        texts: Sequence[str | Prompt],
+        *,
+        k: int = 3,
+        alphas: Sequence[float] = (0.5, 0.8),
+        look_ups: Sequence[str] = (),
+        counts: Sequence[int] = (1, 2, 4, 8, 16),
+        max_tokens: int = 24,
+        repeats: int = 3,
+    ) -> LoadSweep:
+        """Speculation against plain decoding with 1, 2, 4, ... of the texts answered together (``measure.under_load``).
+
+        alphas: drafts that cost nothing and keep this alpha, made from answers known beforehand.
+        look_ups: drafters that run no model, by name. (One with a model would need a session for each text.)
+        Raises ValueError for fewer texts than the largest count, or a drafter that is no look-up.
+        """
+        if len(texts) < max(counts):
+            raise ValueError(f"{max(counts)} texts are to be answered together; there are {len(texts)}.")
+        if wrong := set(look_ups) - {kind.name for kind in drafters.LOOK_UPS}:
+            raise ValueError(f"{', '.join(sorted(wrong))} runs a model, and so cannot draft for several texts here.")
+        prompts = [self.prompt(text) for text in texts[: max(counts)]]
+        # Foretold drafts of the last cycles look past the last token that is counted.
+        n_answer = max_tokens + 2 * (k + 1)
+        rows = max(counts) * (k + 1)
+        with BatchSession(
+            self.model,
+            len(prompts),
+            n_ctx=max(map(len, prompts)) + n_answer,
+            n_batch=max(512, rows),
+            threads=self.threads,
+        ) as session:
+            answers = measure.plain_answers(session, prompts, max_tokens=n_answer)
+            foretold = {
+                messages.foretold(alpha): lambda i, alpha=alpha: drafters.Foretold(answers[i], alpha=alpha, seed=i)
+                for alpha in alphas
+            }
+            looked_up = {name: lambda _i, name=name: self.drafter(name) for name in look_ups}
+            return measure.under_load(
+                session, prompts, foretold | looked_up, k=k, counts=counts, max_tokens=max_tokens, repeats=repeats
+            )
+
+    def digests(self, names: Sequence[str]) -> tuple[str, ...]:
+        """Fingerprints of the weights of the target and of these drafters: labs that share them write and draft alike."""
+        paths = {
+            drafters.DraftModel.name: self._draft_path,
+            drafters.Chain.name: self._draft_path,
+            drafters.LayerSkip.name: lambda: self._own_layers(LAYER_SKIP_DROPS),
+            **{kind: partial(trained.path_of, kind) for kind in trained.KINDS},
+        }
+        files = [self.model.path, *(paths[name]() for name in names if name in paths)]
+        return tuple(models.fingerprint(path) for path in files)
 
     def draft_ms(self, name: str, text: str | Prompt, *, k: int = 4) -> float:
         """Milliseconds per drafted token, measured apart from any run; 0 for look-ups, which run no model.
@@ -197,8 +263,12 @@ class Lab:
         return drafters.Eagle(session, projection, embedding, weights.vocabulary, longest_k=weights.longest_k)
 
     def _draft_path(self) -> Path:
-        path = models.resolve_draft(self._draft_name)
-        return _trusted(path) if path else self._own_layers(DRAFT_MODEL_DROPS)
+        """The reader's draft; without one the distilled draft of the embedded model, for any other a layer subset."""
+        if path := models.resolve_draft(self._draft_name):
+            return models.trusted(path)
+        if self.embedded:
+            return trained.assemble_full(trained.load(trained.path_of(drafters.Distilled.name)), self._source)
+        return self._own_layers(DRAFT_MODEL_DROPS)
 
     def _own_layers(self, n_drop: int) -> Path:
         """A subset of the target's own layers: the searched one for the embedded model, else a guess."""
@@ -247,10 +317,3 @@ def _without_late_middle(n_layer: int, n_drop: int) -> tuple[int, ...]:
     """Drops layers from two thirds of the depth on: by and large they change the stream least. A search does better."""
     first = max(1, min(2 * n_layer // 3, n_layer - n_drop - 1))
     return tuple(i for i in range(n_layer) if not first <= i < first + n_drop)
-
-
-def _trusted(path: Path) -> Path:
-    """The path, after a child process has survived opening it; the embedded model needs no trial."""
-    if not models.is_embedded(path):
-        doctor.require(path)
-    return path

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal
 
-from .records import CostCurve, Diagnosis, Loop, Run
+from .records import Advice, Choice, CostCurve, Diagnosis, Hopeless, Loop, ObservedCounts, Run, Setting, Trial
 
 # --- numbers ----------------------------------------------------------------------------------
 
@@ -484,7 +484,7 @@ def measured_point(name: str) -> str:
 
 
 def gamma_readout(gamma: float, value: float, alpha: float, k: int) -> str:
-    return f"gamma {number(gamma)}, alpha {number(alpha)}, k = {k}: {speedup(value)}"
+    return f"gamma {number(gamma, 2)}, alpha {number(alpha)}, k = {k}: {speedup(value)}"
 
 
 def gamma_told(k: int, now: float, free: float) -> str:
@@ -508,6 +508,91 @@ def gamma_alt(
         f"{number(gammas[0])}, falling to {speedup(speedups[-1])} at gamma {number(gammas[-1])}.{told}"
     )
 
+
+# --- the draft-cost floor ---------------------------------------------------------------------
+
+BANDWIDTH_TITLE = "How fast each model's weights come in: a pass over one token"
+BANDWIDTH_AXIS = "GB of weights per second"
+BANDWIDTH_MEASURED = "weights read / time of a pass"
+TWO_TERMS_TITLE = "A pass over one token against the weights it reads"
+TWO_TERMS_X_AXIS = "weights read per pass, MiB"
+TWO_TERMS_Y_AXIS = "milliseconds per pass"
+TWO_TERMS_PREDICTED = "what the two terms predict"
+CEILING_LINE = "the memory's ceiling"
+GAMMA_RATIO_TITLE = "What a draft costs against how small it is"
+GAMMA_RATIO_X_AXIS = "parameters, draft / target"
+GAMMA_RATIO_Y_AXIS = "gamma: time per token, draft / target"
+GAMMA_RATIO_EQUAL = "as cheap as it is small"
+SHARES_TITLE = "Where the time of a pass over one token goes"
+SHARES_WEIGHTS = "weights, at the memory's ceiling"
+SHARES_FIXED = "fixed: as many layers, hardly any weights"
+SHARES_REST = "the rest"
+SHAPES_TITLE = "Staircases of models that were never downloaded"
+SHAPES_N_AXIS = "N: tokens in one pass"
+
+
+def ceiling(gb_per_s: float) -> str:
+    return f"{CEILING_LINE}: {number(gb_per_s)} GB/s"
+
+
+def gb_per_s(value: float) -> str:
+    """Gigabytes (10^9) per second: "172 GB/s"."""
+    return f"{number(value)} GB/s"
+
+
+def bandwidth_alt(rates: Mapping[str, float], ceiling_gb_per_s: float, ceiling_name: str) -> str:
+    told = listed(f"{label} {gb_per_s(rate)} ({percent(rate / ceiling_gb_per_s)})" for label, rate in rates.items())
+    return f"{BANDWIDTH_TITLE}, and its share of {ceiling_name}, {gb_per_s(ceiling_gb_per_s)}: {told}."
+
+
+def two_terms_alt(rows: Sequence[tuple[str, float, float, float | None]]) -> str:
+    """rows: (label, MiB read, ms measured, ms predicted or None)."""
+    told = listed(
+        f"{label} reads {number(mib)} MiB in {ms(measured)}"
+        + ("" if predicted is None else f", predicted {ms(predicted)} ({change(predicted / measured - 1)})")
+        for label, mib, measured, predicted in rows
+    )
+    return f"{TWO_TERMS_TITLE}: {told}."
+
+
+def gamma_ratio_alt(points: Mapping[str, tuple[float, float]]) -> str:
+    """points: label -> (draft / target parameters, gamma)."""
+    told = listed(
+        f"{label} with {number(ratio)} of the parameters has gamma {number(gamma)}, {number(gamma / ratio)} times that"
+        for label, (ratio, gamma) in points.items()
+    )
+    return f"{GAMMA_RATIO_TITLE}: {told}."
+
+
+def shares_alt(shares: Mapping[str, tuple[float, float, float]]) -> str:
+    """shares: label -> ms of (weights, fixed, rest)."""
+    told = listed(
+        f"{label}: {ms(weights)} weights, {ms(fixed)} fixed, {ms(rest)} neither"
+        for label, (weights, fixed, rest) in shares.items()
+    )
+    return f"{SHARES_TITLE}: {told}."
+
+
+def above_zero(points: Mapping[str, tuple[float, float]]) -> str:
+    told = listed(f"{label} {pair}" for label, pair in points.items() if min(pair) <= 0)
+    return f"A logarithmic axis needs values above 0; got {told}."
+
+
+def shapes_alt(curves: Mapping[str, Mapping[int, float]]) -> str:
+    """curves: label -> (N -> T(N) / T(1))."""
+    told = (
+        f"{label}: {listed(f'{speedup(ratio)} at N={n}' for n, ratio in by_n.items())}."
+        for label, by_n in curves.items()
+    )
+    return " ".join([f"{SHAPES_TITLE}: T(N) / T(1).", *told])
+
+
+def shape_entry(label: str, format: str, timed: int, of: int) -> str:
+    """What a staircase was made from: every layer, or some of them and the rest extrapolated."""
+    return f"{label} {format}, " + ("all layers timed" if timed == of else f"{timed} of {of} layers timed")
+
+
+# --- where a draft stands ---------------------------------------------------------------------
 
 FRONTIER_TITLE = "Alpha against gamma; on a line the best k gives the same speedup"
 FRONTIER_GAMMA_AXIS = "gamma: draft time per token / target time per token"
@@ -705,3 +790,516 @@ def diagnosis(found: Diagnosis) -> str:
 
 def _better(found: Diagnosis) -> str:
     return f"k={found.better_k} would reach {speedup(found.better_speedup)}."
+
+
+# --- sweeps -----------------------------------------------------------------------------------
+
+SWEEP_TITLE = "Times as fast as plain decoding"
+SWEEP_K_AXIS = "k"
+SWEEP_P_MIN_AXIS = "p_min"
+SWEEP_KIND_AXIS = "prompt kind"
+SWEEP_SCALE = "times as fast"
+SWEEP_LEGEND = "framed: measured · others: forecast · ★ fastest"
+SWEEP_LEGEND_MEASURED = "all cells measured · ★ fastest"
+SWEEP_READY = "Ready. Start measures what is left; Stop keeps what is done."
+SWEEP_START = "Start"
+SWEEP_OPENING = "Opening the drafters …"
+SWEEP_ALT = "Buttons to start and stop a sweep, how far it is, and the advice once it is done."
+SWEEP_NOTHING_YET = "Stopped before the costs were measured; nothing to show yet."
+
+
+def sweep_title(drafter: str, kind: str) -> str:
+    return f"{drafter} on {kind}"
+
+
+def drafter_kind_title() -> str:
+    return "The best setting of each drafter, by prompt kind"
+
+
+def sweep_progress(done: int, expected: int, seconds_left: float, what: str) -> str:
+    return f"{done} of about {expected} pieces · about {duration(seconds_left)} left · {html.escape(what)}"
+
+
+def duration(value: float) -> str:
+    """A time for people to wait: "40 s", "3 min", "2 h 5 min"."""
+    if value < 90:
+        return f"{round(value)} s"
+    minutes = round(value / 60)
+    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def sweep_stopped(done: int, where: str | None) -> str:
+    kept = f" They are in {html.escape(where)}, also for another session." if where else ""
+    return f"Stopped with {counted(done, 'piece')} done; Start goes on from there.{kept}"
+
+
+def sweep_done(measured: int, looked_at: int, seconds_taken: float) -> str:
+    return (
+        f"Done: {counted(measured, 'run')} measured for {counted(looked_at, 'setting')} on each kind, "
+        f"in {duration(seconds_taken)}."
+    )
+
+
+def sweep_alt(
+    title: str, cells: Sequence[tuple[str, float, bool]], fastest: tuple[str, float] | None, source: str | None
+) -> str:
+    """cells: (place, speedup, measured)."""
+    told = listed(f"{place} {speedup(value)}{'' if measured else ' (forecast)'}" for place, value, measured in cells)
+    best = "" if fastest is None else f" Fastest: {fastest[0]}, {speedup(fastest[1])}."
+    return f"{title}: {told}.{best}" + (f" {_capital(source)}." if source else "")
+
+
+def no_cells(drafter: str, kind: str) -> str:
+    return f"The sweep has no points of {drafter!r} on {kind!r} to plot."
+
+
+# --- advice -----------------------------------------------------------------------------------
+
+
+def setting_name(setting: Setting) -> str:
+    """ "ngram_simple with k = 6", "eagle with k = 2 and p_min = 0.5", "plain decoding"."""
+    if setting.plain:
+        return PLAIN
+    p_min = f" and p_min = {setting.p_min:g}" if setting.p_min else ""
+    return f"{setting.drafter} with k = {setting.k}{p_min}"
+
+
+def advice_answer(advice: Advice) -> str:
+    """The whole answer in one or two plain sentences."""
+    on = [choice for choice in advice.by_kind if choice.verdict == "on"]
+    off = [choice.kind for choice in advice.by_kind if choice.verdict == "off"]
+    unclear = [choice.kind for choice in advice.by_kind if choice.verdict == "unclear"]
+    if not on:
+        if not unclear:
+            return "No: leave it off. Nothing that was tried is faster than plain decoding here."
+        told = f"No gain can be shown here: leave it off. On {_and(unclear)} the difference is not distinguishable"
+        return told + (f" from none; on {_and(off)} speculation is slower." if off else " from none.")
+    told = f"Yes: {_gains(on)} here"
+    told += f"; leave it off for {_and(off)}." if off else "."
+    if unclear:
+        told += f" Not distinguishable from plain decoding: {_and(unclear)}. Leave it off there, too."
+    return told
+
+
+def _gains(on: Sequence[Choice]) -> str:
+    """ "ngram_simple with k = 6 makes rewrite 1.69× and extract 1.48× as fast", one clause a setting."""
+    by_setting: dict[Setting, list[Choice]] = {}
+    for choice in on:
+        by_setting.setdefault(choice.advised, []).append(choice)
+    return _and(
+        [
+            f"{setting_name(setting)} makes {_and([f'{c.kind} {speedup(c.speedup)}' for c in choices])} as fast"
+            for setting, choices in by_setting.items()
+        ]
+    )
+
+
+def advice_table(advice: Advice) -> str:
+    """A Markdown table: a row a kind, then all kinds together."""
+    rows = [_advice_row(choice, choice.kind) for choice in advice.by_kind]
+    if advice.overall is not None:
+        rows.append(_advice_row(advice.overall, "all kinds, one setting"))
+    return "\n".join(["| prompt kind | set | fastest tried | speedup (95% interval) |", "|---|---|---|---|", *rows])
+
+
+def _advice_row(choice: Choice, name: str) -> str:
+    if choice.setting is None:
+        return f"| {name} | off | nothing tried | – |"
+    ends = "too few repeats" if choice.interval is None else " to ".join(map(speedup, choice.interval))
+    set_to = {"on": "**on**", "off": "off", "unclear": "off (not distinguishable)"}[choice.verdict]
+    return f"| {name} | {set_to} | {setting_name(choice.setting)} | {speedup(choice.speedup)} ({ends}) |"
+
+
+def advice_reasons(advice: Advice) -> tuple[str, ...]:
+    """One sentence for each thing that the table leaves out."""
+    told = []
+    for choice in advice.by_kind:
+        if choice.ties and choice.setting is not None:
+            tied = listed(setting_name(setting) for setting in choice.ties)
+            fastest = setting_name(choice.setting)
+            told.append(f"On {choice.kind}, {fastest} is not distinguishable from {tied}: take any.")
+    told += [_hopeless(group) for group in _by_drafter(advice.hopeless)]
+    if looped := [choice.kind for choice in advice.by_kind if choice.looped]:
+        told.append(f"The answer to {_and(looped)} repeats itself, which flatters every drafter: do not trust its row.")
+    if advice.rerun:
+        cells = listed(dict.fromkeys(_trial_name(trial) for trial in advice.rerun))
+        told.append(f"Measured again, because other programs were using the processor: {cells}.")
+    if disturbed := [choice.kind for choice in advice.by_kind if choice.contended]:
+        told.append(
+            f"Other programs were using the processor all the while on {_and(disturbed)}: close them and sweep again."
+        )
+    if not advice.complete:
+        told.append("The sweep was stopped early: kinds and settings may be missing.")
+    return tuple(told)
+
+
+def _by_drafter(hopeless: Sequence[Hopeless]) -> list[list[Hopeless]]:
+    groups: dict[str, list[Hopeless]] = {}
+    for each in hopeless:
+        groups.setdefault(each.drafter, []).append(each)
+    return list(groups.values())
+
+
+def _hopeless(group: Sequence[Hopeless]) -> str:
+    ks = _and([str(each.k) for each in group])
+    closest = min(group, key=lambda each: each.ms_per_token_at_best)
+    return (
+        f"No alpha can rescue {group[0].drafter} at k = {ks}: even if every token were kept, one would cost "
+        f"{ms(closest.ms_per_token_at_best)} (at k = {closest.k}), and a plain one costs {ms(closest.plain_ms)}."
+    )
+
+
+def _trial_name(trial: Trial) -> str:
+    return f"{setting_name(trial.setting)} on {trial.kind}"
+
+
+def advice(found: Advice, flags: str = "") -> str:
+    """Answer, table and reasons in Markdown; ``flags`` as they are, at the end."""
+    reasons = "\n".join(f"* {reason}" for reason in advice_reasons(found))
+    return "\n\n".join(filter(None, [f"**{advice_answer(found)}**", advice_table(found), reasons, flags]))
+
+
+def _and(items: Sequence[str]) -> str:
+    return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}"
+
+
+# --- llama.cpp's flags ------------------------------------------------------------------------
+
+FLAGS_OFF = "Without --spec-type and -md llama.cpp does not speculate; this says so in so many words."
+FLAGS_DRAFT_AGAIN = (
+    "llama.cpp feeds every verified batch to the draft model a second time, one pass over k + 1 tokens in each cycle, "
+    "so expect somewhat less than was measured here."
+)
+FLAGS_OLDER = "Older builds spell them --draft-max, --draft-min and --draft-p-min."
+FLAGS_LAYER_SKIP = (
+    "llama.cpp cannot skip layers of its target. The nearest is to load a file with the layers left out "
+    "(models.layer_subset writes one) as the draft model."
+)
+FLAGS_DISTILLED = (
+    "The small model over part of the vocabulary is ours. The nearest in llama.cpp is an ordinary draft model: for the "
+    "embedded model, the same layers with the whole vocabulary, which is draft_model here."
+)
+FLAGS_EAGLE = (
+    "Our head has the shape of the first EAGLE and cannot be loaded by llama.cpp. The nearest is its draft-eagle3, "
+    "with an EAGLE-3 head that was trained for your target."
+)
+FLAGS_MEDUSA = (
+    "llama.cpp has no Medusa heads. The nearest is draft-mtp, for models that come with layers that predict several "
+    "tokens."
+)
+
+
+def flags_length(k: int, m: int) -> str:
+    return f"Drafts of {k} are not to be had with this drafter there: it takes up to {counted(m, 'token')} instead."
+
+
+def flags_fixed_length(k: int, fixed: int) -> str:
+    return f"Its draft length is fixed at {fixed} tokens in llama.cpp; {k} was measured here, and no option sets it."
+
+
+def flags_short_match(n: int) -> str:
+    return f"llama.cpp warns about patterns under 16 tokens; {n} is what was measured here."
+
+
+def flags_prompt_lookup(n: int, k: int) -> str:
+    return (
+        "llama.cpp has no prompt look-up; the nearest is ngram-simple, which takes the latest place, not the earliest. "
+        f"llama-cpp-python has it: LlamaPromptLookupDecoding(max_ngram_size={n}, num_pred_tokens={k})."
+    )
+
+
+def flags_block(kind: str, line: str, notes: Iterable[str]) -> str:
+    """A line to paste, in Markdown, and what to know about it."""
+    return "\n".join([f"For {kind}:", "", "```", line, "```", *(f"* {note}" for note in notes)])
+
+
+# --- numbers you already have -----------------------------------------------------------------
+
+INTAKE_NOTHING = (
+    "No counts of speculation were found in this text. Read are llama.cpp's closing block (n_drafted, n_accept), "
+    "llama-server's line \"draft acceptance = …\", its JSON timings (draft_n, draft_n_accepted), and the metrics of "
+    "llama-server and vLLM (…spec_decode_num_…)."
+)
+INTAKE_PASTED, INTAKE_STDIN = "the pasted text", "standard input"
+INTAKE_NO_CREDENTIALS = "The address holds a name or password; none is ever sent. Give it without, or save the text."
+INTAKE_TESTED_UNKNOWN = (
+    "How many drafted tokens were tested is not in these numbers, so alpha comes from tokens per pass and not from "
+    "kept / tested."
+)
+INTAKE_PASSES_UNKNOWN = (
+    "The number of target passes is not in these numbers: tokens per cycle and realised k cannot be had from drafted "
+    "and kept alone."
+)
+INTAKE_K_UNKNOWN = "The longest draft allowed is not in these numbers. Give k, and alpha gets an upper bound."
+INTAKE_PASSES_DERIVED = (
+    "Passes are derived: tokens, less those kept, less the first one. A stop string that cuts an answer hides a few."
+)
+INTAKE_ROUNDED = "llama-server prints large counters to six digits, so the counts are off by up to 5 in a million."
+
+
+def intake_run(number: int) -> str:
+    return f"run {number}"
+
+
+def intake_answer(number: int, task: str) -> str:
+    """task: slot and task of a server, "0/17"; "" where it is not told."""
+    slot, _, name = task.partition("/")
+    return f"answer {number}" + (f" (slot {slot}, task {name})" if name else "")
+
+
+def intake_stretch(number: int) -> str:
+    return f"stretch {number}"
+
+
+def intake_sum(number: int) -> str:
+    return f"sum of {number}"
+
+
+def intake_no_count(name: str, value: object) -> str:
+    return f"{name} = {str(value)[:40]} is no count: a finite number of 0 or more is needed."
+
+
+def intake_field_missing(tool: str, name: str) -> str:
+    return f"The {tool} lacks {name}; without it nothing can be worked out."
+
+
+def intake_no_metric(line: str) -> str:
+    return f"This line is no Prometheus sample: {line[:80]!r}."
+
+
+def intake_too_large(source: str, most_bytes: int) -> str:
+    return f"{_capital(source)} is longer than {most_bytes / 2**20:g} MiB. Cut the log to the runs in question."
+
+
+def intake_binary(source: str) -> str:
+    return f"{_capital(source)} is not text. A log, JSON or metrics are needed."
+
+
+def intake_no_file(name: str, exists: bool) -> str:
+    return f"{name} is not a file." if exists else f"There is no file {name}."
+
+
+def intake_not_read(source: str, reason: str) -> str:
+    return f"{source} could not be read: {reason[:200]}."
+
+
+def intake_timed_out(source: str, limit_s: float) -> str:
+    return f"{source} did not answer within {number(limit_s)} s. Is the server up, and is it the right port?"
+
+
+def intake_bad_address(address: str) -> str:
+    return f"{address!r} is no address: it has to begin with http:// or https:// and name a server."
+
+
+def intake_redirected(code: int, address: str) -> str:
+    return f"The server sends on to {address!r} (HTTP {code}). That is not followed: name the address yourself."
+
+
+def intake_kept_more(kept: int, drafted: int) -> str:
+    return f"{kept} tokens accepted of {drafted} drafted: more than there were."
+
+
+def intake_emitted_less(emitted: int, kept: int) -> str:
+    return f"{emitted} tokens generated, but {kept} accepted: every accepted token is generated, and others besides."
+
+
+def intake_no_passes(drafted: int, emitted: int, kept: int) -> str:
+    return f"{emitted} tokens generated and {kept} accepted leave no target pass, but {drafted} tokens were drafted."
+
+
+def intake_rate_above_one(rate: float) -> str:
+    return f"An acceptance of {number(rate)} is above 1: no more than all drafted tokens can be kept."
+
+
+def intake_rate_mismatch(printed: float, kept: int, drafted: int) -> str:
+    return f"The printed acceptance is {number(printed, 5)}, but {kept} of {drafted} is {number(kept / drafted, 5)}."
+
+
+def intake_k_too_large(k: int, most: int) -> str:
+    return f"k = {k} is no draft length: no engine drafts more than {most} tokens for one pass."
+
+
+def intake_mean_below_one(mean: float) -> str:
+    return f"{number(mean)} tokens per pass: a pass always gives the target's own token, so 1 is the least."
+
+
+def intake_mean_mismatch(mean: float, kept: int, drafted: int) -> str:
+    return f"No number of passes makes {number(mean)} tokens per pass of {kept} accepted and {drafted} drafted tokens."
+
+
+def intake_too_many_tokens(mean: float, k: int) -> str:
+    return f"{number(mean)} tokens per pass at k = {k}: no pass can give more than {k + 1}."
+
+
+def intake_drafts_too_long(drafted: int, passes: int, k: int) -> str:
+    return f"{drafted} tokens drafted in {counted(passes, 'pass', 'passes')} at k = {k}: at most {k * passes} could be."
+
+
+def intake_more_drafts_than_tokens(drafts: int, drafted: int) -> str:
+    return f"{drafts} drafts of {drafted} tokens: a draft has at least one."
+
+
+def intake_position_rises(place: int, before: float, after: float) -> str:
+    return (
+        f"Position {place + 1} was kept more often ({number(after, 6)}) than position {place} ({number(before, 6)}), "
+        "without which it cannot be."
+    )
+
+
+def intake_position_above_drafts(kept: int, drafts: int) -> str:
+    return f"Position 1 was kept {kept} times in {drafts} drafts."
+
+
+def intake_positions_sum(total: int, kept: int) -> str:
+    return f"Kept by position add up to {total}, but {kept} tokens were accepted."
+
+
+def intake_bad_speed(speed: float) -> str:
+    return f"The speed without speculation is in tokens per second, above 0; got {speed}."
+
+
+def intake_needs_t1(ns: Sequence[int]) -> str:
+    return (
+        f"A verdict needs a baseline: T(1), which the staircase lacks (measured: {listed(map(str, ns))}), or the speed "
+        "without speculation."
+    )
+
+
+def intake_foreign_staircase(left_ms: float, plain_ms: float) -> str:
+    """left_ms: what the log's time leaves for a drafted token beside the staircase's passes."""
+    why = (
+        f"the passes alone would take longer than the whole log did, by {ms(-left_ms)} a drafted token"
+        if left_ms < 0.0
+        else f"the log's time leaves {ms(left_ms)} for a drafted token, and the target itself takes {ms(plain_ms)}"
+    )
+    return f"This staircase is of another machine, model, format or load: {why}. Nothing is predicted from it."
+
+
+def intake_head(counts: ObservedCounts) -> str:
+    """One block's counts in a line."""
+    parts = [f"{counts.kept} accepted of {counts.drafted} drafted"]
+    if counts.emitted is not None:
+        parts.append(counted(counts.emitted, "token") + " generated")
+    if counts.tokens_per_second is not None:
+        parts.append(tokens_per_second(counts.tokens_per_second))
+    return f"{counts.tool}, {counts.label}: {listed(parts)}."
+
+
+def intake_reading(
+    *,
+    acceptance: float | None,
+    per_draft: tuple[float, float] | None,
+    per_cycle: tuple[float, float] | None,
+    length: tuple[float, float] | None,
+    share: tuple[float, float] | None,
+    alpha: tuple[float, float] | None,
+    interval: tuple[float, float] | None,
+    tested: tuple[int, int] | None,
+    k: int | None,
+) -> list[str]:
+    """What the counts say. Each pair is (low, high), equal where exact. tested: (kept, tested)."""
+    if alpha is None:
+        return []
+    parts = [f"acceptance rate {percent(acceptance)}"]
+    if per_draft is not None:
+        parts.append(f"{_ranged(per_draft)} tokens per pass with a draft")
+    if per_cycle is not None and per_cycle != per_draft:
+        parts.append(f"{_ranged(per_cycle)} tokens per cycle, passes without a draft counted")
+    if length is not None:
+        parts.append(f"realised k {_ranged(length)}" + ("" if k is None else f" of at most {k}"))
+    if share is not None and share[0] < 0.995:
+        parts.append(f"a draft in {_ranged(share, percent)} of the passes")
+    lines = [f"  {_capital('; '.join(parts))}."]
+    low, high = alpha
+    if tested is not None:
+        value = f"α = {number(tested[0] / tested[1])}, counted ({tested[0]} kept of {tested[1]} tested)"
+        if abs(high - low) < 1e-3:
+            value += f"; {number(low)} solved from tokens per pass"
+    elif high - low < 1e-3:
+        value = f"α = {number(low)}, solved from tokens per pass"
+    elif high >= 1.0:
+        value = f"α is at least {number(low)}: what it is if all drafts were equally long"
+    else:
+        value = f"α lies between {number(low)} (drafts equally long) and {number(high)} (long ones and short ones)"
+    return [*lines, f"  {value}. 95% interval: {_ranged(interval)}."]
+
+
+def _ranged(ends: tuple[float, float], spoken: Callable[[float], str] = number) -> str:
+    low, high = (spoken(end) for end in ends)
+    return low if low == high else f"{low} to {high}"
+
+
+def intake_verdict(
+    *,
+    says: str,
+    measured: float | None,
+    against_t1: bool,
+    predicted: Mapping[int, tuple[float, float]] | None,
+    best: tuple[int, int] | None,
+    draft_ms: float | None,
+    draft_source: str,
+    hopeless: Sequence[int],
+    problem: str,
+    diagnosis: str | None,
+) -> list[str]:
+    """The verdict, what is predicted, and the diagnosis."""
+    lines = []
+    if measured is not None:
+        answer = {"pays": "Yes, it pays", "loses": "No, it loses"}.get(says, "Not distinguishable from plain decoding")
+        how = "against T(1) of the staircase" if against_t1 else "one run each way; repeat both to be sure"
+        lines.append(f"{answer}: {speedup(measured)}, measured ({how}).")
+    elif says in ("pays", "loses"):
+        lines.append(f"{'Yes, it should pay' if says == 'pays' else 'No, it should lose'}; predicted, not measured.")
+    elif says == "not distinguishable":
+        lines.append("Whether it pays cannot be told from these numbers: the prediction holds both.")
+    if problem:
+        lines.append(problem)
+    if best is not None and predicted:
+        lines.append(_intake_best(best, predicted))
+        lines.append(
+            {
+                "given": f"With {ms(draft_ms)} per drafted token, as given.",
+                "printed": f"With {ms(draft_ms)} per drafted token, as the log prints.",
+                "inferred": f"With {ms(draft_ms)} per drafted token: what the log's time leaves beside the passes.",
+                "free": "The draft's price is not known and was taken as 0: this is the best case.",
+            }[draft_source]
+        )
+        if hopeless:
+            lines.append(f"No alpha can rescue k = {listed(map(str, hopeless))}.")
+    if diagnosis:
+        lines.append(diagnosis)
+    return [f"  {line}" for line in lines]
+
+
+def _intake_best(best: tuple[int, int], predicted: Mapping[int, tuple[float, float]]) -> str:
+    low, high = min(best), max(best)
+    if high == 0:
+        return "No k is predicted to pay here: leave it off."
+    gain = _ranged(predicted[high], speedup)
+    if low == high:
+        return f"Best k on this staircase: {high}, predicted {gain}."
+    return f"Best k on this staircase: {low} to {high} over alpha's interval (0: off); k = {high} is predicted {gain}."
+
+
+def intake_not_told(count: int) -> str:
+    return f"… and {counted(count, 'more block')}."
+
+
+def intake_contradiction(text: str) -> str:
+    return f"  These numbers contradict each other: {text}"
+
+
+def intake_note(text: str) -> str:
+    return f"Note: {text}"
+
+
+def intake_refused(text: str) -> str:
+    return f"Not read: {text}"
+
+
+# --- under load -------------------------------------------------------------------------------
+
+
+def foretold(alpha: float) -> str:
+    """The label of drafts out of a text that is known beforehand."""
+    return f"known text, α = {number(alpha)}"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from .cycle_cost import CycleCostExplorer
+from .gamma import GammaExplorer
 from .live import LiveGeneration
 from .stream import legend_html, stream_html
 
-__all__ = ["CycleCostExplorer", "LiveGeneration", "legend_html", "stream_html"]
+__all__ = ["CycleCostExplorer", "GammaExplorer", "LiveGeneration", "legend_html", "stream_html"]

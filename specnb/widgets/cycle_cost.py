@@ -36,7 +36,7 @@ class CycleCostExplorer:
         k: int = 4,
     ) -> None:
         self._staircases = {name: curve.median_ms for name, curve in curves.items()}
-        self._plain_ms = _baselines(self._staircases, plain_ms or {})
+        self._plain_ms = baselines(self._staircases, plain_ms or {})
         longest_n = max(n for staircase in self._staircases.values() for n in staircase)
         # An assumption, not a measurement: so it has no gaps.
         self._staircases[messages.FLAT_STAIRCASE] = dict.fromkeys(range(1, longest_n + 1), 1.0)
@@ -90,7 +90,7 @@ class CycleCostExplorer:
         return self.view._repr_mimebundle_(**kwargs) | {"text/plain": messages.EXPLORER_ALT}
 
 
-def _baselines(staircases: Mapping[str, Mapping[int, float]], plain_ms: Mapping[str, float]) -> dict[str, float]:
+def baselines(staircases: Mapping[str, Mapping[int, float]], plain_ms: Mapping[str, float]) -> dict[str, float]:
     """Milliseconds per plain token of every staircase."""
     if unknown := plain_ms.keys() - staircases.keys():
         raise ValueError(
