@@ -3,21 +3,47 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
 from statistics import median
 from time import perf_counter
 
-from . import backend, decoder, machine
-from .backend import Model, Sampler, Session
-from .drafters import Drafter
+from . import backend, decoder, machine, models, synthetic
+from .backend import BatchSession, Model, Sampler, Session
+from .concurrency import decode_together, shared_pass
+from .drafters import Drafter, NoDrafter
 from .intervals import median_interval
 from .policy import Fixed
-from .records import Context, CostCurve, Cycle, DraftCost, Limits, Run, RunSet, Sampling
+from .records import (
+    Context,
+    CostCurve,
+    Cycle,
+    DraftCost,
+    LayerwiseCost,
+    Limits,
+    LoadRun,
+    LoadSweep,
+    PassCost,
+    PassCosts,
+    Run,
+    RunSet,
+    Sampling,
+)
+from .synthetic import Shape
+from .text import Assembler, ending
 
 QUICK_NS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 16, 24, 32)
 """The thirteen N of the M5 Pro article."""
 
 FULL_NS = (*range(1, 33), 33, 49, 65)
+
+SHAPE_NS = (1, 2, 3, 4, 5, 6, 8, 9)
+"""Drafts of up to eight tokens: a pass of a large model is slow, and so is measuring it."""
+
+HOLLOW = "hollow"
+"""Label of the model with hardly any weights in a ``layer_grid``."""
 
 CONTENDED_CORES = 0.15
 """More than this many cores busy elsewhere, and a measurement is marked as contended."""
@@ -118,6 +144,118 @@ def cost_curves(
     return tuple(curves)
 
 
+def pass_costs(
+    files: Mapping[str, Path],
+    *,
+    context_length: int = 32,
+    threads: int | None = None,
+    precision: float = 0.03,
+    rounds: tuple[int, int] = (15, 200),
+    max_seconds: float = 20.0,
+) -> PassCosts:
+    """T(1) of several model files, by label, timed side by side: every round visits each of them. All are in memory."""
+    with ExitStack() as opened:
+        sessions = [_opened(opened, path, threads) for path in files.values()]
+        curves = cost_curves(
+            sessions,
+            (1,),
+            context_length=context_length,
+            precision=precision,
+            rounds=rounds,
+            max_seconds=max_seconds,
+            labels=tuple(files),
+        )
+        return PassCosts(
+            costs=tuple(
+                PassCost(
+                    label=curve.label,
+                    format=curve.model.format,
+                    n_layer=curve.model.n_layer,
+                    n_parameters=curve.model.n_parameters,
+                    bytes_per_pass=synthetic.bytes_per_pass(path),
+                    samples_ms=curve.samples_ms(1),
+                )
+                for curve, path in zip(curves, files.values(), strict=True)
+            ),
+            context_length=context_length,
+            threads=sessions[0].threads,
+            contended=curves[0].contended,
+        )
+
+
+def layer_grid(source: Path, layer_counts: Sequence[int], formats: Sequence[str], **settings: object) -> PassCosts:
+    """T(1) of a model's first layers, so many of them, in several weight formats, and of a hollow model as deep.
+
+    Labels are ``grid_label(layers, format)`` and ``HOLLOW``. settings: ``pass_costs``'s.
+    """
+    files = {
+        grid_label(count, format): models.layer_subset(models.in_format(source, format), range(count))
+        for format in formats
+        for count in layer_counts
+    }
+    shape = replace(synthetic.hollow(synthetic.shape_of(source)), n_layer=max(layer_counts))
+    with synthetic.model_file(synthetic.plan(shape, "F32")) as path:
+        return pass_costs({**files, HOLLOW: path}, **settings)
+
+
+def grid_label(n_layer: int, format: str) -> str:
+    return f"{n_layer} layers, {format}"
+
+
+def shape_cost(
+    shape: str | Shape,
+    format: str = "Q4_0",
+    *,
+    ns: Sequence[int] = SHAPE_NS,
+    budget_gib: float = 2.5,
+    context_length: int = 128,
+    threads: int | None = None,
+    precision: float = 0.05,
+    rounds: tuple[int, int] = (3, 30),
+    max_seconds: float = 15.0,
+) -> LayerwiseCost:
+    """T(N) of a published shape (``synthetic.SHAPES``) in any weight format, from random weights.
+
+    budget_gib: weights of the two models that are timed side by side, in memory and for that time on
+    disk; fewer layers than the shape has where they do not fit (``synthetic.layers_within``). Raises ModelError where
+    not even three fit.
+    """
+    plan = synthetic.plan(synthetic.shape_named(shape) if isinstance(shape, str) else shape, format)
+    few, many = synthetic.layers_within(plan, budget_gib * 2**30)
+    with ExitStack() as opened:
+        sessions = [
+            _opened(opened, opened.enter_context(synthetic.model_file(plan, layers)), threads, context_length, max(ns))
+            for layers in (few, many)
+        ]
+        curves = cost_curves(
+            sessions, ns, context_length=context_length, precision=precision, rounds=rounds, max_seconds=max_seconds
+        )
+        rows = [zip(curves[0].samples_ms(n), curves[1].samples_ms(n), strict=True) for n in sorted(ns)]
+        return LayerwiseCost(
+            label=plan.shape.name,
+            format=format,
+            few=len(few),
+            many=len(many),
+            n_layer=plan.shape.n_layer,
+            n_parameters=plan.shape.n_parameters,
+            weight_bytes=plan.weight_bytes,
+            bytes_per_pass=plan.bytes_per_pass,
+            samples=tuple((n, *pair) for n, pairs in zip(sorted(ns), rows, strict=True) for pair in pairs),
+            context_length=context_length,
+            threads=sessions[0].threads,
+            contended=curves[0].contended,
+        )
+
+
+def _opened(stack: ExitStack, path: Path, threads: int | None, context_length: int = 32, most_n: int = 1) -> Session:
+    """A session for a few passes, closed with the stack, and its model with it."""
+    model = stack.enter_context(Model(path))
+    n_ctx = context_length + most_n
+    return stack.enter_context(
+        Session(model, n_ctx=n_ctx, n_batch=max(64, most_n), threads=threads or machine.usable_cores())
+    )
+
+
 def _timed_pass(session: Session, tokens: Sequence[int]) -> float:
     """Milliseconds of one pass; the session is left as it was."""
     n_keep, before = session.n_tokens, perf_counter()
@@ -189,10 +327,16 @@ def run(
     sampling: Sampling,
     max_tokens: int,
     prompt_kind: str = "",
+    stop: Sequence[str] = (),
+    exact: bool = False,
     stopped: Callable[[], bool] = lambda: False,
     on_cycle: Callable[[Cycle], None] = lambda _cycle: None,
 ) -> Run:
-    """One generation, plain or speculative. ``on_cycle`` sees each cycle as it happens; its time is not counted."""
+    """One generation, plain or speculative. ``on_cycle`` sees each cycle as it happens; its time is not counted.
+
+    stop: strings that end the text and are not part of it; the token that completes one is the last emitted.
+    exact: verify by passes over one token (``decoder.decode``).
+    """
     model = session.model
     policy = Fixed(drafter, limits)
     start = perf_counter()
@@ -200,9 +344,17 @@ def run(
     prefill_s = perf_counter() - start
     in_llama_before = session.in_llama_s + _draft_seconds(drafter)
     cycles: list[Cycle] = []
-    sampler = Sampler(sampling)
+    sampler = Sampler(sampling, prompt=prompt)
+    assembler = Assembler(model.piece, stop=stop)
     for cycle in decoder.decode(
-        session, policy, sampler, prompt, max_tokens=max_tokens, ends_text=model.is_eog, stopped=stopped
+        session,
+        policy,
+        sampler,
+        prompt,
+        max_tokens=max_tokens,
+        ends_text=ending(assembler, model.is_eog),
+        stopped=stopped,
+        exact=exact,
     ):
         cycles.append(cycle)
         on_cycle(cycle)
@@ -218,8 +370,8 @@ def run(
         prefill_s=prefill_s,
         target=f"{model.info.name} {model.format}",
         prompt_kind=prompt_kind,
-        text=model.text(tokens),
-        finish=_finish(tokens, model, max_tokens, stopped()),
+        text=assembler.text,
+        finish="stop string" if assembler.stopped else _finish(tokens, model, max_tokens, stopped()),
         in_llama_s=session.in_llama_s + _draft_seconds(drafter) - in_llama_before,
     )
 
@@ -228,6 +380,83 @@ def race(arms: Sequence[Callable[[], Run]], *, repeats: int = 3, seed: int = 0) 
     """Runs every arm ``repeats`` times, interleaved in a new random order each time, so that drift favours nobody."""
     order = random.Random(seed)
     return RunSet(tuple(arm() for _ in range(repeats) for arm in order.sample(list(arms), len(arms))))
+
+
+def plain_answers(
+    session: BatchSession, prompts: Sequence[Sequence[int]], *, max_tokens: int
+) -> tuple[tuple[int, ...], ...]:
+    """What the target says greedily to each prompt, ``max_tokens`` tokens or more, all decoded together.
+
+    The session then holds the prompts, as ``under_load`` wants it. Nothing ends a text, not even a
+    token that says so: every answer is as long as the others.
+    """
+    for sequence, prompt in zip(session.sequences, prompts, strict=True):
+        decoder.prefill(sequence, Fixed(NoDrafter(), Limits(k=0)), prompt)
+    texts = [_plain_text(each, prompt, max_tokens) for each, prompt in zip(session.sequences, prompts, strict=True)]
+    passes = list(decode_together(session, texts, [Sampler(Sampling()) for _ in texts]))
+    return tuple(tuple(token for cycles in passes for token in cycles[i].emitted) for i in range(len(texts)))
+
+
+def _plain_text(sequence: decoder.Target, prompt: Sequence[int], max_tokens: int) -> decoder.Text:
+    return decoder.Text(sequence, Fixed(NoDrafter(), Limits(k=0)), prompt, max_tokens=max_tokens)
+
+
+def under_load(
+    session: BatchSession,
+    prompts: Sequence[Sequence[int]],
+    arms: Mapping[str, Callable[[int], Drafter]],
+    *,
+    k: int,
+    counts: Sequence[int] = (1, 2, 4, 8, 16),
+    max_tokens: int = 24,
+    repeats: int = 3,
+    seed: int = 0,
+) -> LoadSweep:
+    """Decodes the first 1, 2, 4, ... prompts together, greedily, plainly and with each arm's drafts.
+
+    The session holds the prompts, each all but its last token (``plain_answers``).
+    arms: label -> what makes the drafter of the i-th sequence. At each load the arms are interleaved,
+    ``repeats`` times over; a run ends when one of its texts has ``max_tokens`` (see ``LoadRun``), and no
+    text ends before. The loads go from the largest down, since a prompt in the cache costs the others.
+    Raises SessionError, naming the numbers, where ``max(counts) * (k + 1)`` rows do not fit a pass.
+    """
+    order, made = random.Random(seed), {"none": lambda _i: NoDrafter(), **arms}
+    runs: list[LoadRun] = []
+    for count in sorted(counts, reverse=True):
+        for sequence in session.sequences[count:]:
+            sequence.rewind(0)
+        for _ in range(repeats):
+            for label in order.sample(list(made), len(made)):
+                drafters = [made[label](i) for i in range(count)]
+                runs.append(
+                    _load_run(session, prompts[:count], label, drafters, 0 if label == "none" else k, max_tokens)
+                )
+    return LoadSweep(tuple(reversed(runs)))
+
+
+def _load_run(
+    session: BatchSession,
+    prompts: Sequence[Sequence[int]],
+    label: str,
+    drafters: Sequence[Drafter],
+    k: int,
+    max_tokens: int,
+) -> LoadRun:
+    texts = []
+    for sequence, prompt, drafter in zip(session.sequences, prompts, drafters, strict=False):
+        sequence.rewind(len(prompt) - 1)
+        drafter.begin(prompt)
+        # With room to spare, so that the last drafts are as long as the others.
+        spare = max_tokens + k + 1
+        texts.append(decoder.Text(sequence, Fixed(drafter, Limits(k=k)), prompt, max_tokens=spare))
+    held = session.n_tokens
+    passes = decode_together(
+        session,
+        texts,
+        [Sampler(Sampling()) for _ in texts],
+        stopped=lambda: any(text.left <= k + 1 for text in texts),
+    )
+    return LoadRun(len(texts), label, k, held, tuple(shared_pass(cycles) for cycles in passes))
 
 
 def _draft_seconds(drafter: Drafter) -> float:

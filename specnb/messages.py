@@ -1060,7 +1060,7 @@ def intake_no_count(name: str, value: object) -> str:
 
 
 def intake_field_missing(tool: str, name: str) -> str:
-    return f"The {tool} lacks {name}; without it nothing can be worked out."
+    return f"{name} is missing in the {tool}; without it nothing can be worked out."
 
 
 def intake_no_metric(line: str) -> str:

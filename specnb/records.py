@@ -106,11 +106,34 @@ class Cycle:
 
 
 @dataclass(frozen=True, slots=True)
-class Sampling:
-    """How the target chooses a token. ``temperature`` 0 is greedy and ignores the rest.
+class Penalties:
+    """Lowers the logits of tokens among the last ``last_n``, the prompt's included (llama.cpp's penalties sampler).
 
-    Filters follow llama.cpp's chain order: top-k, top-p, min-p, temperature, draw with ``seed``.
-    ``top_k`` 0, ``top_p`` 1 and ``min_p`` 0 each mean "filter off".
+    repeat: divides a positive logit and multiplies another one; 1 is off. frequency: subtracted once for
+    each time the token is there; presence: subtracted once. 0 is off; below 0 they invite repetition.
+    """
+
+    repeat: float = 1.1
+    frequency: float = field(default=0.0, metadata={"signed": True})
+    presence: float = field(default=0.0, metadata={"signed": True})
+    last_n: int = 64
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.repeat < float("inf"):
+            raise ValueError(f"repeat must be above 0 and finite (1 is off); got {self.repeat}.")
+        for name in ("frequency", "presence"):
+            if not abs(getattr(self, name)) < float("inf"):
+                raise ValueError(f"{name} must be a finite number (0 is off); got {getattr(self, name)}.")
+        if self.last_n < 1:
+            raise ValueError(f"last_n counts tokens, 1 or more; got {self.last_n}. For no penalties leave them out.")
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """How the target chooses a token. ``temperature`` 0 is greedy and ignores filters and seed.
+
+    Order as in llama.cpp's default chain: penalties, top-k, top-p, min-p, temperature, draw with
+    ``seed``. ``top_k`` 0, ``top_p`` 1, ``min_p`` 0 and ``penalties`` None each mean "off".
     """
 
     temperature: float = 0.0
@@ -118,6 +141,7 @@ class Sampling:
     top_p: float = 0.95
     min_p: float = 0.05
     seed: int = 1
+    penalties: Penalties | None = None
 
     def __post_init__(self) -> None:
         if self.temperature < 0:
@@ -255,7 +279,7 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class Pick:
     """What the adaptive policy decided before one cycle, and what it knew.
 
     drafter, k: who drafted and how many tokens at most; "none" and 0 for a plain pass. tried: a model
@@ -275,7 +299,7 @@ class AdaptiveRun:
     """A generation under the adaptive policy: what happened, and the choice before each cycle."""
 
     run: Run
-    choices: tuple[Choice, ...]
+    picks: tuple[Pick, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,6 +318,92 @@ class RunSet:
     def speeds(self, drafter: str) -> tuple[float, ...]:
         """Tokens per second of each run of one drafter."""
         return tuple(run.tokens_per_second for run in self.of(drafter) if run.tokens_per_second is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class Divergence:
+    """Where two runs of the same prompt and sampling first emit different tokens, and what a control says of it.
+
+    position: of the emitted token, from 0. plain_token, other_token: None where that text has ended.
+    gap: between the two best logits there, in a pass over one token. rounding: the largest change of a
+    logit there when the same tokens are evaluated in passes as long as the other run's.
+    reproduced: without any draft, the same sampler chooses ``plain_token`` from the control's row of a
+    pass over one token and ``other_token`` from its row of the longer pass. For greedy text that
+    implies gap <= 2 * rounding.
+    """
+
+    position: int
+    plain_token: int | None
+    other_token: int | None
+    gap: float
+    rounding: float
+    reproduced: bool
+
+    @property
+    def within_rounding(self) -> bool:
+        """Whether the two best could change places: each moves by ``rounding`` at most."""
+        return self.gap <= 2.0 * self.rounding
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A run held against plain decoding, token by token. compared: tokens up to the first difference, or all."""
+
+    drafter: str
+    k: int
+    compared: int
+    divergence: Divergence | None = None
+
+    @property
+    def verdict(self) -> str:
+        """ "identical", "explained" (the control makes the same two choices) or "unexplained"."""
+        if self.divergence is None:
+            return "identical"
+        return "explained" if self.divergence.reproduced else "unexplained"
+
+
+@dataclass(frozen=True, slots=True)
+class ComparisonSet:
+    """Several comparisons, in the order in which they were made."""
+
+    comparisons: tuple[Comparison, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Rounding:
+    """How far logits move when the same tokens are evaluated N in a pass instead of one.
+
+    changes: (N, largest change of any logit at any position, positions at which any logit changed).
+    logit_range: mean over positions of the largest minus the smallest logit. gaps: between the two best
+    logits, one a position, ascending.
+    """
+
+    label: str
+    positions: int
+    logit_range: float
+    changes: tuple[tuple[int, float, int], ...] = field(metadata={"names": ("n", "change", "positions")})
+    gaps: tuple[float, ...]
+
+    @property
+    def change_by_n(self) -> dict[int, float]:
+        return {n: change for n, change, _ in self.changes}
+
+
+@dataclass(frozen=True, slots=True)
+class AcceptanceByRule:
+    """Mean chance that a drafted token is kept along a given text (*recorded*), by rule, at several temperatures.
+
+    sampled_rejection, sampled_match: the draft is drawn from the drafter's distribution, and kept by
+    rejection sampling or when it equals the target's own draw. greedy: the draft is the drafter's best
+    token, for which both rules have the same chance.
+    """
+
+    drafter: str
+    positions: int
+    temperatures: tuple[float, ...]
+    sampled_rejection: tuple[float, ...]
+    sampled_match: tuple[float, ...]
+    greedy: tuple[float, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -406,6 +516,128 @@ class DraftCost:
     @property
     def ms_per_token(self) -> float:
         return median(self.samples_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class LayerwiseCost:
+    """T(N) of a shape of which a few layers were timed beside a model with more of them (``measure.shape_cost``).
+
+    samples: (N, ms with ``few`` layers, ms with ``many``), one a round. n_layer: of the whole shape. Where ``many``
+    is less, the whole is extrapolated: each further layer costs what the added ones did. Nothing is extrapolated in N.
+    n_parameters, weight_bytes, bytes_per_pass: of the whole shape; the last is what a pass over one token reads.
+    """
+
+    label: str
+    format: str
+    few: int
+    many: int
+    n_layer: int
+    n_parameters: int
+    weight_bytes: int
+    bytes_per_pass: int
+    samples: tuple[tuple[int, float, float], ...] = field(metadata={"names": ("n", "few_ms", "many_ms")})
+    context_length: int
+    threads: int
+    contended: bool
+
+    def __post_init__(self) -> None:
+        if not 0 < self.few <= self.many <= self.n_layer or (self.few == self.many < self.n_layer):
+            raise ValueError(
+                f"{self.label}: {self.few} and {self.many} layers cannot tell what {self.n_layer} cost; "
+                "fewer and more of them are needed."
+            )
+        if not self.samples:
+            raise ValueError(f"The layerwise cost of {self.label!r} holds no samples.")
+
+    @property
+    def extrapolated(self) -> bool:
+        """Whether the whole shape is larger than what was timed."""
+        return self.many < self.n_layer
+
+    @property
+    def ns(self) -> tuple[int, ...]:
+        return tuple(sorted({n for n, _, _ in self.samples}))
+
+    def samples_ms(self, n: int) -> tuple[float, ...]:
+        """The whole shape's pass over N rows by each round. A missing N raises KeyError."""
+        found = tuple(self._whole(few, many) for m, few, many in self.samples if m == n)
+        if not found:
+            raise KeyError(f"N={n} was not measured in {self.label!r}; measured: {', '.join(map(str, self.ns))}.")
+        return found
+
+    @property
+    def median_ms(self) -> dict[int, float]:
+        """N -> median ms of the whole shape, ascending in N: the mapping that ``theory`` takes as ``verify_ms``."""
+        return {n: median(self.samples_ms(n)) for n in self.ns}
+
+    def _whole(self, few_ms: float, many_ms: float) -> float:
+        if not self.extrapolated:
+            return many_ms
+        return many_ms + (self.n_layer - self.many) * (many_ms - few_ms) / (self.many - self.few)
+
+
+@dataclass(frozen=True, slots=True)
+class PassCost:
+    """A pass over one token of one model, timed beside others. bytes_per_pass: of weights that the pass reads."""
+
+    label: str
+    format: str
+    n_layer: int
+    n_parameters: int
+    bytes_per_pass: int
+    samples_ms: tuple[float, ...]
+
+    @property
+    def ms(self) -> float:
+        return median(self.samples_ms)
+
+    @property
+    def gb_per_s(self) -> float:
+        """Effective bandwidth in gigabytes (10^9) of weights per second."""
+        return self.bytes_per_pass / 1e6 / self.ms
+
+
+@dataclass(frozen=True, slots=True)
+class PassCosts:
+    """Models whose passes were timed side by side, every round visiting each."""
+
+    costs: tuple[PassCost, ...]
+    context_length: int
+    threads: int
+    contended: bool
+
+    def of(self, label: str) -> PassCost:
+        """One model's. Raises KeyError naming those there are."""
+        for cost in self.costs:
+            if cost.label == label:
+                return cost
+        raise KeyError(f"No pass of {label!r} was timed; there are {', '.join(cost.label for cost in self.costs)}.")
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryBandwidth:
+    """Streaming reads of a buffer far larger than the caches. samples: (threads, GB/s), in the order measured."""
+
+    samples: tuple[tuple[int, float], ...] = field(metadata={"names": ("threads", "gb_per_s")})
+    buffer_mib: float
+    contended: bool
+
+    def __post_init__(self) -> None:
+        if not self.samples:
+            raise ValueError("A memory bandwidth needs at least one timed read.")
+
+    @property
+    def ceiling_gb_per_s(self) -> float:
+        """The fastest read seen: whatever disturbs a read makes it slower, never faster."""
+        return max(rate for _, rate in self.samples)
+
+    @property
+    def by_threads(self) -> dict[int, float]:
+        """Threads -> the fastest read with as many."""
+        fastest: dict[int, float] = {}
+        for threads, rate in self.samples:
+            fastest[threads] = max(rate, fastest.get(threads, 0.0))
+        return dict(sorted(fastest.items()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -852,3 +1084,183 @@ class Advice:
     hopeless: tuple[Hopeless, ...] = ()
     rerun: tuple[Trial, ...] = ()
     complete: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class SharedPass:
+    """One target pass over rows of several sequences, and the work around it.
+
+    sequences: how many took part. rows: N of T(N), all sequences together. drafted, tested, kept,
+    emitted: summed over them. *_s: seconds; draft_s and other_s are summed, because one after the
+    other is drafted and sampled for, while verify_s is the one pass that all waited for.
+    """
+
+    sequences: int
+    rows: int
+    drafted: int
+    tested: int
+    kept: int
+    emitted: int
+    draft_s: float
+    verify_s: float
+    other_s: float
+
+    @property
+    def seconds(self) -> float:
+        return self.draft_s + self.verify_s + self.other_s
+
+
+@dataclass(frozen=True, slots=True)
+class LoadRun:
+    """``sequences`` texts decoded together, plainly (drafter "none") or with drafts of at most ``k`` tokens.
+
+    Rates are over the passes that all sequences shared: when the first text ends the load is another.
+    context_length: tokens that all of them held together before the first pass.
+    """
+
+    sequences: int
+    drafter: str
+    k: int
+    context_length: int
+    passes: tuple[SharedPass, ...]
+
+    @property
+    def full(self) -> tuple[SharedPass, ...]:
+        """The passes in which every sequence took part."""
+        return tuple(each for each in self.passes if each.sequences == self.sequences)
+
+    @property
+    def seconds(self) -> float:
+        return sum(each.seconds for each in self.full)
+
+    @property
+    def tokens_per_second(self) -> float | None:
+        """Of all sequences together."""
+        return sum(each.emitted for each in self.full) / self.seconds if self.seconds > 0 else None
+
+    @property
+    def tokens_per_cycle(self) -> float | None:
+        """Emitted per sequence and pass; between 1 and k+1."""
+        took_part = sum(each.sequences for each in self.full)
+        return sum(each.emitted for each in self.full) / took_part if took_part else None
+
+    @property
+    def alpha_tested(self) -> float | None:
+        """Kept / tested, live. None when nothing was tested."""
+        tested = sum(each.tested for each in self.full)
+        return sum(each.kept for each in self.full) / tested if tested else None
+
+
+@dataclass(frozen=True, slots=True)
+class LoadSweep:
+    """Runs at several numbers of sequences, the drafters interleaved at each."""
+
+    runs: tuple[LoadRun, ...]
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """The numbers of sequences, ascending."""
+        return tuple(sorted({run.sequences for run in self.runs}))
+
+    @property
+    def drafters(self) -> tuple[str, ...]:
+        """In the order they first ran, plain decoding left out."""
+        return tuple(dict.fromkeys(run.drafter for run in self.runs if run.drafter != "none"))
+
+    def of(self, drafter: str, sequences: int) -> tuple[LoadRun, ...]:
+        """The runs of one drafter at one load. Raises KeyError naming what there is."""
+        found = tuple(run for run in self.runs if (run.drafter, run.sequences) == (drafter, sequences))
+        if not found:
+            have = ", ".join(sorted({f"{run.drafter} x {run.sequences}" for run in self.runs}))
+            raise KeyError(f"No run of {drafter!r} with {sequences} sequences; there are {have}.")
+        return found
+
+    def speeds(self, drafter: str, sequences: int) -> tuple[float, ...]:
+        """Tokens per second of each of those runs, all sequences together."""
+        runs = self.of(drafter, sequences)
+        return tuple(run.tokens_per_second for run in runs if run.tokens_per_second is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class CycleSample:
+    """One cycle as the ledger reads it: its situation, and the milliseconds of its parts.
+
+    n: rows of the target pass. changed: the pass before had another N, so llama.cpp built its graph anew.
+    source: who made the draft: "model", "look-up", "filler" (a draft made up by a script), or "" where there was none.
+    fed: tokens that the drafter's model had not read when the cycle began, the pending one among them.
+    """
+
+    n: int
+    changed: bool
+    source: str
+    drafted: int
+    kept: int
+    emitted: int
+    fed: int
+    context_length: int
+    draft_ms: float
+    verify_ms: float
+    sampling_ms: float
+    other_ms: float
+
+    @property
+    def ms(self) -> float:
+        return self.draft_ms + self.verify_ms + self.sampling_ms + self.other_ms
+
+    @property
+    def rolled_back(self) -> bool:
+        """Whether refused tokens had to be taken out of the target's cache."""
+        return self.kept < self.drafted
+
+
+@dataclass(frozen=True, slots=True)
+class CycleCosts:
+    """Cycles whose outcome was scripted, so that what each part of a cycle costs can be told: no text was generated.
+
+    contexts: tokens in the cache where the scripts began; each was run at all of them.
+    keeps_drafts: the drafter's cache holds what it drafted, so that kept tokens are not read again.
+    contended: another process held a core meanwhile.
+    """
+
+    drafter: str
+    samples: tuple[CycleSample, ...]
+    contexts: tuple[int, ...]
+    keeps_drafts: bool
+    contended: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CycleParts:
+    """What a cycle costs, part by part, in milliseconds.
+
+    draft: the drafter's proposal when only the pending token is new to it. catch_up: reading what it had not read
+    before. verify: the target pass, T(N) at its context length. rebuild: llama.cpp building its graph anew because N
+    changed. sampling: the target's own draws. rollback: taking refused tokens out of the cache. bookkeeping: the rest.
+    """
+
+    draft: float = 0.0
+    catch_up: float = 0.0
+    verify: float = 0.0
+    rebuild: float = 0.0
+    sampling: float = 0.0
+    rollback: float = field(default=0.0, metadata={"signed": True})
+    bookkeeping: float = 0.0
+
+    @property
+    def drafting(self) -> float:
+        """What a cycle's ``draft_s`` holds."""
+        return self.draft + self.catch_up
+
+    @property
+    def passing(self) -> float:
+        """What a cycle's ``verify_s`` holds."""
+        return self.verify + self.rebuild
+
+    @property
+    def other(self) -> float:
+        """What a cycle's ``other_s`` holds."""
+        return self.rollback + self.bookkeeping
+
+    @property
+    def ms(self) -> float:
+        return self.drafting + self.passing + self.sampling + self.other

@@ -15,6 +15,7 @@ KEYS = {
     "drafters": {"rows"},
     "overhead": {"share_in_llama", "peak_mib"},
     "redraw": {"median_ms", "p95_ms"},
+    "synthetic": {"worst_error", "median_error", "rows"},
 }
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from specnb import records, store
 from specnb.records import (
+    AdaptiveRun,
     Context,
     CostCurve,
     Cycle,
@@ -19,10 +20,15 @@ from specnb.records import (
     FieldReports,
     LayerSearch,
     LayerSet,
+    LayerwiseCost,
     Limits,
     Loop,
     Machine,
+    MemoryBandwidth,
     ModelInfo,
+    PassCost,
+    PassCosts,
+    Pick,
     PublishedBandwidth,
     PublishedCliff,
     PublishedCounts,
@@ -102,6 +108,14 @@ STUDY = PublishedStudy(
 )
 REPORTS = FieldReports("Reports", "Several people", (CURVE,), (COUNTS,), (COUNTS, COUNTS), (SWEEP,))
 
+LAYERWISE = LayerwiseCost(
+    "llama-8B", "Q4_0", 1, 4, 32, 8, 4, 4, ((1, 10.5, 22.5), (2, 11.5, 24.5)), context_length=16, threads=2, contended=False
+)
+PASS_COST = PassCost("ten layers", "Q8_0", 10, 70, 75, (2.5, 2.75))
+BANDWIDTH = MemoryBandwidth(((1, 9.5), (2, 12.5)), 512.0, True)
+
+PICK = Pick("eagle", 3, tried=False, alphas=(("ngram_simple", 0.5), ("eagle", 0.625)), purse_ms=-1.5)
+
 EVERY_RECORD = [
     Limits(k=4, n_min=1, p_min=0.75, room=9),
     Limits(k=4),
@@ -116,7 +130,13 @@ EVERY_RECORD = [
     dataclasses.replace(RUN, cycles=()),
     CURVE,
     DRAFT_COST,
+    LAYERWISE,
+    PASS_COST,
+    PassCosts((PASS_COST, PASS_COST), 32, 2, False),
+    BANDWIDTH,
     RunSet((RUN, RUN)),
+    PICK,
+    AdaptiveRun(RUN, (PICK, PICK)),
     Loop(start=3, stop=40, period=4),
     LayerSet((0, 2, 3), 0.75, 384),
     LayerSearch("tiny.gguf", "by hand", (LayerSet((0, 2, 3), 0.75, 384), LayerSet((0, 3), 0.5, 384))),

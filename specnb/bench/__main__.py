@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 import json
 
-from . import curve, drafters, overhead, redraw
+from . import curve, drafters, overhead, redraw, synthetic
 
-BENCHMARKS = {"curve": curve, "drafters": drafters, "overhead": overhead, "redraw": redraw}
+BENCHMARKS = {"curve": curve, "drafters": drafters, "overhead": overhead, "redraw": redraw, "synthetic": synthetic}
 """Each module has ``run(quick) -> figures`` (for JSON) and ``table(figures) -> str``; its docstring is the help."""
 
 
