@@ -57,6 +57,9 @@ FACTS = {
         "plain_ms": STUDY.plain_ms,
     },
     "04-verdict": {"low": 1.1, "high": 1.3},
+    "06-gamma": {"draft_ms": STUDY.draft_ms, "verify_ms": STUDY.verify_ms},
+    "06-free-draft": {"verify_ms": STUDY.verify_ms},
+    "05-possible": {"marginal": 25.0, "ceiling": 20.0},
 }
 
 # Written apart from the exercises, from the definitions.
@@ -76,6 +79,13 @@ RIGHT = {
     "04-alpha": 11 / 16,
     "04-best-k": 1,
     "04-verdict": "on",
+    "06-gamma": 2.817 / 18.15,
+    "06-free-draft": 20.93 / 18.15 - 1,
+    "06-free-on-m5": 2.841 * 1000 / 57.6 / 29.01,
+    "06-second-head": "independence",
+    "05-times-dearer": (2.817 / 17.074) / (0.63 / 7.62),
+    "05-marginal": (638.74 - 462.96) * 1.048576 / (3.045 - 2.817),
+    "05-possible": "no",
 }
 
 NUMBERS = [id for id, each in exercises().items() if isinstance(each, NumberExercise)]
@@ -267,6 +277,11 @@ def test_the_listed_mistakes_are_those_that_readers_make():
         "03-implied-acceptance": {3.078 / 7: "kept draft", 3.078 / 8: "could emit", 0.692: "is alpha"},
         "04-alpha": {11 / 23: "acceptance rate"},
         "04-best-k": {3: "costs nothing", 7: "before the cliff", 31: "largest k"},
+        "06-gamma": {6.443: "inverse", 0.1346: "two rows", 2.817: "milliseconds"},
+        "06-free-draft": {1.153: "must emit", 0.8672: "upside down", 0.5766: "share of k + 1"},
+        "06-free-on-m5": {1.2246: "still paid for", 1.3884: "with itself", 1.7775: "measured plain speed"},
+        "05-times-dearer": {0.165: "gamma itself", 0.0827: "without the time", 0.501: "upside down"},
+        "05-marginal": {771.0: "MiB per", 752.9: "GiB per", 220.0: "larger file", 172.3: "smaller file"},
     }
     assert set(typed) == set(NUMBERS)
     for exercise_id, answers in typed.items():
