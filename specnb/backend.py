@@ -12,7 +12,7 @@ import ctypes
 import os
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from time import perf_counter
@@ -29,6 +29,7 @@ import numpy as np
 import threadpoolctl
 from llama_cpp.llama_chat_format import Jinja2ChatFormatter
 
+from . import gguf_header
 from .records import ModelInfo, Sampling
 
 # The heads' small products run between two passes. Threads of NumPy's own, waiting for more of them, hold
@@ -89,15 +90,17 @@ class Model:
     """Weights and vocabulary of one GGUF file. Use as a context manager, or call ``close``.
 
     gpu_layers: how many layers go to a GPU, where the build has one; -1 is all.
-    Raises ModelError when the file is missing or llama.cpp refuses it.
+    Raises ModelError when the file is missing, damaged, or llama.cpp refuses it. A header that fits
+    its file is no promise that llama.cpp survives the rest: a stranger's file goes through
+    ``trial.require`` first.
     """
 
     def __init__(self, path: str | Path, *, gpu_layers: int = -1, vocabulary_only: bool = False) -> None:
         self.path = Path(path)
-        if not self.path.is_file():
-            raise ModelError(
-                f"There is no model file at {self.path}. Check the path, or leave it out to use the embedded model."
-            )
+        try:
+            gguf_header.read(self.path)
+        except gguf_header.BadFile as refused:
+            raise ModelError(f"{refused} Or leave it out to use the embedded model.") from None
         params = llama.llama_model_default_params()
         params.n_gpu_layers = gpu_layers
         params.vocab_only = vocabulary_only
@@ -193,7 +196,8 @@ class Model:
 
     def tokenize(self, text: str, *, add_bos: bool = True, parse_special: bool = True) -> tuple[int, ...]:
         """Token ids of a text. ``add_bos``: let the model add its opening token where it wants one."""
-        data = text.encode()
+        self._need_tokenizer()
+        data = text.encode("utf-8", "replace")
         room = len(data) + 8
         ids = (llama.llama_token * room)()
         n = llama.llama_tokenize(self._vocab, data, len(data), ids, room, add_bos, parse_special)
@@ -207,7 +211,7 @@ class Model:
             if not 0 <= token < self.n_vocab:
                 raise ValueError(f"Token id {token} is outside the vocabulary of {self.n_vocab}.")
             buffer = ctypes.create_string_buffer(256)
-            n = llama.llama_token_to_piece(self._vocab, token, buffer, 256, 0, False)
+            n = llama.llama_token_to_piece(self._vocab, token, buffer, 256, 0, False) if self.has_tokenizer else 0
             self._pieces[token] = buffer.raw[: max(0, n)]
         return self._pieces[token]
 
@@ -216,7 +220,10 @@ class Model:
         return b"".join(self.piece(token) for token in tokens).decode("utf-8", "replace")
 
     def token_text(self, token: int) -> str:
-        """The vocabulary's own spelling of a token (what a pair check compares)."""
+        """The vocabulary's own spelling of a token (what a pair check compares); "" for an id that it lacks."""
+        # llama.cpp would end the process on such an id, and a model without an opening token has -1 for one.
+        if not self.has_tokenizer or not 0 <= token < self.n_vocab:
+            return ""
         return (llama.llama_vocab_get_text(self._vocab, token) or b"").decode("utf-8", "replace")
 
     def is_eog(self, token: int) -> bool:
@@ -226,6 +233,15 @@ class Model:
     @property
     def vocab_type(self) -> int:
         return llama.llama_vocab_type(self._vocab)
+
+    @property
+    def has_tokenizer(self) -> bool:
+        return self.vocab_type != llama.LLAMA_VOCAB_TYPE_NONE
+
+    def _need_tokenizer(self) -> None:
+        """llama.cpp would end the process."""
+        if not self.has_tokenizer:
+            raise ModelError(f"{self.path.name} has no tokenizer, so it can read no text. Use the complete model file.")
 
     @property
     def bos(self) -> tuple[bool, int]:
@@ -242,9 +258,12 @@ class Model:
         template = llama.llama_model_chat_template(self.handle, None)
         if not template:
             return self.tokenize(message)
-        text = Jinja2ChatFormatter(
-            template.decode(), eos_token=self.token_text(self.eos[1]), bos_token=self.token_text(self.bos[1])
-        )(messages=[{"role": "user", "content": message}]).prompt
+        try:
+            text = Jinja2ChatFormatter(
+                template.decode(), eos_token=self.token_text(self.eos[1]), bos_token=self.token_text(self.bos[1])
+            )(messages=[{"role": "user", "content": message}]).prompt
+        except Exception as error:  # a template is a program that came with the file: it may raise anything
+            raise ModelError(f"The chat template of {self.path.name} cannot be used: {error}.") from error
         # The template spells the opening token out where the model wants one.
         return self.tokenize(text, add_bos=False)
 
@@ -261,26 +280,11 @@ class _Sequence:
         if n_ctx < 1 or not 1 <= n_batch:
             raise ValueError(f"n_ctx and n_batch must be at least 1; got {n_ctx} and {n_batch}.")
         self.model = model
-        params = llama.llama_context_default_params()
-        params.n_ctx = n_ctx
-        params.n_batch = params.n_ubatch = min(n_batch, n_ctx)
-        params.n_threads = params.n_threads_batch = threads
-        params.no_perf = True
-        if keep_states:
-            params.embeddings = True
-            params.pooling_type = llama.LLAMA_POOLING_TYPE_NONE
-        with _native_complaints() as said:
-            handle = llama.llama_init_from_model(model.handle, params)
-        if not handle:
-            reason = said[0] if said else "llama.cpp gave no reason"
-            raise SessionError(
-                f"llama.cpp could not make a context of {n_ctx} tokens for {model.path.name}: {reason}. "
-                "Try a smaller n_ctx."
-            )
+        handle = _new_context(model, n_ctx, min(n_batch, n_ctx), threads, keep_states=keep_states)
         self._handle = handle
         # llama.cpp rounds the context up to a multiple of 256; the promise made to the caller stays.
         self.n_ctx = n_ctx
-        self.n_batch = params.n_batch
+        self.n_batch = min(n_batch, n_ctx)
         self.threads = threads
         self.in_llama_s = 0.0
         self.n_vocab = model.n_vocab
@@ -330,6 +334,12 @@ class _Sequence:
         """
         return None if self._states is None else self._states[: self._n_held]
 
+    @property
+    def cache_bytes_per_token(self) -> float | None:
+        """Keys and values of one token, as llama.cpp would save them; None while nothing is held."""
+        held = self._n_held
+        return llama.llama_state_seq_get_size(self.handle, 0) / held if held else None
+
     def rewind(self, n_keep: int) -> None:
         """Forgets every token past the first ``n_keep``. An absolute length, so doing it twice is harmless.
 
@@ -340,11 +350,7 @@ class _Sequence:
             raise SessionError(f"Cannot keep {n_keep} tokens: the session holds {self._n_held}.")
         if n_keep == self._n_held and not self._cache_ahead:
             return
-        if not llama.llama_memory_seq_rm(llama.llama_get_memory(handle), 0, n_keep, -1):
-            raise SessionError(
-                f"The cache of {self.model.architecture} cannot be cut back to {n_keep} of {self._n_held} tokens. "
-                "Speculative decoding needs a cache that can; use another model."
-            )
+        _cut(handle, self.model, 0, n_keep, self._n_held)
         self._n_held = n_keep
         self._cache_ahead = False
 
@@ -399,10 +405,7 @@ class _Sequence:
         self.in_llama_s += perf_counter() - start
         if code != 0:
             self.rewind(held)
-            raise SessionError(
-                f"llama.cpp refused a pass over {n} tokens at position {held} (code {code}: "
-                f"{_DECODE_CODES.get(code, 'fatal error')}). {' '.join(_recent_log)}".rstrip()
-            )
+            raise SessionError(_refusal(f"{n} tokens at position {held}", code))
         if self._states is not None:
             rows_out = np.ctypeslib.as_array(llama.llama_get_embeddings(handle), (n, self.model.n_embd))
             self._states[held : held + n] = rows_out
@@ -441,9 +444,7 @@ class Session(_Sequence):
         when the context or the batch would overflow; nothing was evaluated then.
         """
         self._check_fits(len(tokens), rows)
-        if min(tokens) < 0 or max(tokens) >= self.n_vocab:
-            bad = next(t for t in tokens if not 0 <= t < self.n_vocab)
-            raise SessionError(f"Token id {bad} is outside the vocabulary of {self.n_vocab}.")
+        _check_vocabulary(tokens, self.n_vocab)
 
         def fill(part: slice) -> None:
             del self._tokens[self._n_held :]
@@ -504,28 +505,227 @@ class VectorSession(_Sequence):
         self._extend(len(vectors), "last", fill)
 
 
-class Sampler:
-    """llama.cpp's sampler chain: top-k, top-p, min-p, temperature, draw. Greedy at temperature 0.
+class BatchSession:
+    """Several sequences in one llama.cpp context, so that one pass evaluates rows of all of them.
 
-    Its random state moves on by exactly one draw for each call of ``draw``. The loop draws only
-    for tokens it emits, so text with and without speculation consumes the same randomness.
+    n_ctx: the most tokens each can hold. n_batch: the most rows in one pass, all sequences together.
+    ``sequences`` are used like sessions of their own, except that only ``extend`` shares a pass.
+
+    The cache is one for all (llama.cpp's ``kv_unified``): with a part for each, llama.cpp cuts a batch
+    into passes in which every sequence has as many rows, and drafts differ in length.
+    Raises SessionError where llama.cpp cannot make the context. Rollback is not probed here:
+    ``Session.probe_rollback`` does that for the model.
     """
 
-    def __init__(self, sampling: Sampling) -> None:
+    def __init__(self, model: Model, n_sequences: int, *, n_ctx: int = 512, n_batch: int = 512, threads: int) -> None:
+        if n_sequences < 1 or n_ctx < 1 or n_batch < 1:
+            raise ValueError(
+                f"n_sequences, n_ctx and n_batch must be at least 1; got {n_sequences}, {n_ctx} and {n_batch}."
+            )
+        self.model = model
+        self.n_ctx = n_ctx
+        self.n_batch = min(n_batch, n_sequences * n_ctx)
+        self.threads = threads
+        self.n_vocab = model.n_vocab
+        self.in_llama_s = 0.0
+        handle = _new_context(model, n_sequences * n_ctx, self.n_batch, threads, n_sequences=n_sequences)
+        self._handle = handle
+        self._batch = llama.llama_batch_init(self.n_batch, 0, 1)
+        self._batch_tokens = np.ctypeslib.as_array(self._batch.token, (self.n_batch,))
+        self._batch_positions = np.ctypeslib.as_array(self._batch.pos, (self.n_batch,))
+        self._batch_wants_row = np.ctypeslib.as_array(self._batch.logits, (self.n_batch,))
+        for i in range(self.n_batch):
+            self._batch.n_seq_id[i] = 1
+        self._n_last = 0
+        self._finalizer = weakref.finalize(self, _free_context, handle, self._batch)
+        # Weak, or session and sequences would keep each other until the next garbage collection.
+        self.sequences = tuple(BatchSequence(weakref.proxy(self), i) for i in range(n_sequences))
+
+    def __enter__(self) -> BatchSession:
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._finalizer()
+
+    @property
+    def handle(self) -> object:
+        if not self._finalizer.alive:
+            raise SessionError("This session was closed; open a new one.")
+        if self.model.closed:
+            raise SessionError(f"The model {self.model.path.name} of this session was closed; open both again.")
+        return self._handle
+
+    @property
+    def n_tokens(self) -> int:
+        """How many tokens all sequences hold together."""
+        return sum(sequence.n_tokens for sequence in self.sequences)
+
+    def extend(self, tokens: Mapping[int, Sequence[int]]) -> dict[int, int]:
+        """One pass over tokens of several sequences, each after those it holds; every row gets logits.
+
+        tokens: index of a sequence -> its tokens. Returns index -> the row of its first token, as
+        ``logits`` counts them. Raises SessionError naming the numbers when a sequence or the batch
+        would overflow; nothing was evaluated then.
+        """
+        self._pass(tokens, wants_rows=True)
+        first_row, rows = {}, 0
+        for index, each in tokens.items():
+            first_row[index] = rows
+            rows += len(each)
+        return first_row
+
+    def logits(self, row: int) -> np.ndarray:
+        """Logits of one row of the last pass, float32 of shape (n_vocab,); a view as in ``Session.logits``."""
+        # llama.cpp counts negative rows from the end of its output; here rows are those of ``extend``.
+        pointer = llama.llama_get_logits_ith(self.handle, row) if 0 <= row < self._n_last else None
+        if not pointer:
+            raise SessionError(f"Row {row} of the last pass has no logits; it had {self._n_last} rows with logits.")
+        return np.ctypeslib.as_array(pointer, (self.n_vocab,))
+
+    def _pass(self, tokens: Mapping[int, Sequence[int]], *, wants_rows: bool) -> None:
+        handle = self.handle
+        n = self._check_fits(tokens)
+        stop = 0
+        for index, each in tokens.items():
+            sequence = self.sequences[index]
+            sequence.trim()
+            start, stop = stop, stop + len(each)
+            self._batch_tokens[start:stop] = each
+            self._batch_positions[start:stop] = range(sequence.n_tokens, sequence.n_tokens + len(each))
+            for row in range(start, stop):
+                self._batch.seq_id[row][0] = index
+        self._batch.n_tokens = n
+        self._batch_wants_row[:n] = wants_rows
+        self._n_last = 0
+        # From here until the tokens are noted, an interrupt leaves the cache ahead of what the sequences count.
+        for index in tokens:
+            self.sequences[index].cache_ahead = True
+        start_s = perf_counter()
+        code = llama.llama_decode(handle, self._batch)
+        llama.llama_synchronize(handle)
+        self.in_llama_s += perf_counter() - start_s
+        if code != 0:
+            for index in tokens:
+                self.sequences[index].trim()
+            raise SessionError(_refusal(f"{n} tokens of {len(tokens)} sequences", code))
+        for index, each in tokens.items():
+            self.sequences[index].note(len(each))
+        self._n_last = n if wants_rows else 0
+
+    def _check_fits(self, tokens: Mapping[int, Sequence[int]]) -> int:
+        """How many rows the pass has."""
+        for index, each in tokens.items():
+            if not 0 <= index < len(self.sequences):
+                raise SessionError(
+                    f"There is no sequence {index}; they are numbered from 0 to {len(self.sequences) - 1}."
+                )
+            if not each:
+                raise SessionError(f"A pass needs at least one token of sequence {index}; leave it out instead.")
+            _check_vocabulary(each, self.n_vocab)
+            held = self.sequences[index].n_tokens
+            if held + len(each) > self.n_ctx:
+                raise SessionError(
+                    f"Sequence {index} holds {held} of {self.n_ctx} tokens and {len(each)} more do not fit. Use a "
+                    "shorter prompt, fewer new tokens or a larger n_ctx."
+                )
+        n = sum(map(len, tokens.values()))
+        if not 1 <= n <= self.n_batch:
+            raise SessionError(
+                f"A pass holds between 1 and {self.n_batch} tokens (n_batch); got {n} of {len(tokens)} sequences. Use "
+                "a smaller k, fewer sequences or a larger n_batch."
+            )
+        return n
+
+
+class BatchSequence:
+    """One sequence of a ``BatchSession``: what it holds, and how to change that without the others."""
+
+    states = None  # a head would need them kept for every row; it drafts for one sequence at a time
+
+    def __init__(self, session: BatchSession, index: int) -> None:
+        self.index = index
+        self.n_tokens = 0
+        self.cache_ahead = False
+        self._session = session
+
+    @property
+    def n_ctx(self) -> int:
+        return self._session.n_ctx
+
+    @property
+    def n_batch(self) -> int:
+        return self._session.n_batch
+
+    def extend(self, tokens: Sequence[int], *, rows: Rows = "all") -> None:
+        """Evaluates tokens of this sequence alone, in a pass of its own; with rows "none" in as many as they need."""
+        if rows != "none":
+            self._session.extend({self.index: tokens})
+            return
+        for start in range(0, max(1, len(tokens)), self.n_batch):
+            self._session._pass({self.index: tokens[start : start + self.n_batch]}, wants_rows=False)
+
+    def rewind(self, n_keep: int) -> None:
+        """Forgets every token past the first ``n_keep``, as ``Session.rewind`` does; the others keep theirs."""
+        handle = self._session.handle
+        if not 0 <= n_keep <= self.n_tokens:
+            raise SessionError(f"Cannot keep {n_keep} tokens: sequence {self.index} holds {self.n_tokens}.")
+        if n_keep == self.n_tokens and not self.cache_ahead:
+            return
+        _cut(handle, self._session.model, self.index, n_keep, self.n_tokens)
+        self.n_tokens = n_keep
+        self.cache_ahead = False
+
+    def trim(self) -> None:
+        """Cuts off what an interrupted or refused pass left in the cache."""
+        if self.cache_ahead:
+            self.rewind(self.n_tokens)
+
+    def note(self, n: int) -> None:
+        """A pass has evaluated n more of its tokens."""
+        self.n_tokens += n
+        self.cache_ahead = False
+
+
+class Sampler:
+    """llama.cpp's sampler chain: penalties, top-k, top-p, min-p, temperature, draw. Greedy at temperature 0.
+
+    prompt: tokens before the first draw; the penalties look back into them (tools/server/
+    server-context.cpp, init_sampler). Each call of ``draw`` uses up one random number and adds its token
+    to what the penalties look at, and nothing else does. The loop draws only for tokens it emits, so
+    text with and without speculation consumes the same randomness and is penalised alike.
+    """
+
+    def __init__(self, sampling: Sampling, *, prompt: Sequence[int] = ()) -> None:
         self.sampling = sampling
         self._chain = None
-        if not sampling.greedy:
-            chain = llama.llama_sampler_chain_init(llama.llama_sampler_chain_default_params())
-            for link in (
-                llama.llama_sampler_init_top_k(sampling.top_k),
-                llama.llama_sampler_init_top_p(sampling.top_p, 1),
-                llama.llama_sampler_init_min_p(sampling.min_p, 1),
-                llama.llama_sampler_init_temp(sampling.temperature),
-                llama.llama_sampler_init_dist(sampling.seed),
-            ):
-                llama.llama_sampler_chain_add(chain, link)
-            self._chain = chain
-            weakref.finalize(self, llama.llama_sampler_free, chain)
+        if sampling.greedy and sampling.penalties is None:
+            return
+        self._chain = chain = llama.llama_sampler_chain_init(llama.llama_sampler_chain_default_params())
+        weakref.finalize(self, llama.llama_sampler_free, chain)
+        for link in self._links():
+            llama.llama_sampler_chain_add(chain, link)
+        if sampling.penalties is not None:
+            for token in prompt[-sampling.penalties.last_n :]:
+                llama.llama_sampler_accept(chain, token)
+
+    def _links(self) -> Iterator[object]:
+        sampling, penalties = self.sampling, self.sampling.penalties
+        if penalties is not None:
+            # The vocabulary's size (0 here) matters only where llama.cpp samples on the device.
+            yield llama.llama_sampler_init_penalties(
+                0, penalties.last_n, penalties.repeat, penalties.frequency, penalties.presence
+            )
+        if sampling.greedy:
+            yield llama.llama_sampler_init_greedy()
+            return
+        yield llama.llama_sampler_init_top_k(sampling.top_k)
+        yield llama.llama_sampler_init_top_p(sampling.top_p, 1)
+        yield llama.llama_sampler_init_min_p(sampling.min_p, 1)
+        yield llama.llama_sampler_init_temp(sampling.temperature)
+        yield llama.llama_sampler_init_dist(sampling.seed)
 
     def draw(self, session: Session, row: int) -> int:
         """The target's own token at a row of its last pass."""
@@ -533,9 +733,29 @@ class Sampler:
             return int(session.logits(row).argmax())
         session.logits(row)  # raises where llama.cpp would end the process: it asserts that the row is there
         start = perf_counter()
+        # Applies the chain and accepts the token it chose: the only place where the state moves on.
         token = llama.llama_sampler_sample(self._chain, session.handle, row)
         session.in_llama_s += perf_counter() - start
         return token
+
+    def choice(self, logits: np.ndarray) -> int:
+        """The token that the next ``draw`` would choose from these logits, shape (n_vocab,). The state stays."""
+        if self._chain is None:
+            return int(logits.argmax())
+        rows = np.empty(len(logits), dtype=_TOKEN_DATA)
+        rows["id"], rows["logit"], rows["p"] = np.arange(len(logits)), logits, 0.0
+        data = rows.ctypes.data_as(ctypes.POINTER(llama.llama_token_data))
+        candidates = llama.llama_token_data_array(data=data, size=len(rows), selected=-1, sorted=False)
+        copy = llama.llama_sampler_clone(self._chain)
+        try:
+            llama.llama_sampler_apply(copy, ctypes.byref(candidates))
+            return int(candidates.data[candidates.selected].id)
+        finally:
+            llama.llama_sampler_free(copy)
+
+
+_TOKEN_DATA = np.dtype([("id", np.int32), ("logit", np.float32), ("p", np.float32)])
+"""llama_token_data, llama.h."""
 
 
 def quantize(source: Path, destination: Path, format: str, *, threads: int) -> None:
@@ -573,6 +793,52 @@ def read_format(path: Path) -> str:
 def _format_name(file_type: int) -> str:
     """llama.cpp's name for ``general.file_type``."""
     return _FORMAT_NAMES.get(file_type, f"file type {file_type}")
+
+
+def _new_context(
+    model: Model, n_ctx: int, n_batch: int, threads: int, *, keep_states: bool = False, n_sequences: int = 1
+) -> object:
+    """A llama.cpp context of n_ctx tokens in all. Raises SessionError with what llama.cpp said."""
+    params = llama.llama_context_default_params()
+    params.n_ctx = n_ctx
+    params.n_batch = params.n_ubatch = n_batch
+    params.n_threads = params.n_threads_batch = threads
+    params.n_seq_max = n_sequences
+    params.kv_unified = n_sequences > 1
+    params.no_perf = True
+    if keep_states:
+        params.embeddings = True
+        params.pooling_type = llama.LLAMA_POOLING_TYPE_NONE
+    with _native_complaints() as said:
+        handle = llama.llama_init_from_model(model.handle, params)
+    if not handle:
+        reason = said[0] if said else "llama.cpp gave no reason"
+        raise SessionError(
+            f"llama.cpp could not make a context of {n_ctx} tokens for {model.path.name}: {reason}. "
+            "Try a smaller n_ctx."
+        )
+    return handle
+
+
+def _cut(handle: object, model: Model, sequence: int, n_keep: int, n_held: int) -> None:
+    """Removes a sequence's tokens from position n_keep on. Raises SessionError where the cache cannot do that."""
+    if not llama.llama_memory_seq_rm(llama.llama_get_memory(handle), sequence, n_keep, -1):
+        raise SessionError(
+            f"The cache of {model.architecture} cannot be cut back to {n_keep} of {n_held} tokens. "
+            "Speculative decoding needs a cache that can; use another model."
+        )
+
+
+def _check_vocabulary(tokens: Sequence[int], n_vocab: int) -> None:
+    if min(tokens) < 0 or max(tokens) >= n_vocab:
+        bad = next(t for t in tokens if not 0 <= t < n_vocab)
+        raise SessionError(f"Token id {bad} is outside the vocabulary of {n_vocab}.")
+
+
+def _refusal(what: str, code: int) -> str:
+    """What to say when llama_decode returned ``code``."""
+    reason = _DECODE_CODES.get(code, "fatal error")
+    return f"llama.cpp refused a pass over {what} (code {code}: {reason}). {' '.join(_recent_log)}".rstrip()
 
 
 def _free_context(handle: object, batch: object) -> None:

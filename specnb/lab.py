@@ -14,7 +14,7 @@ from . import drafters, machine, measure, messages, models, store, trained
 from .backend import BatchSession, Model, Session, VectorSession
 from .drafters import Drafter
 from .prompts import Prompt
-from .records import CostCurve, Cycle, DraftCost, Limits, LoadSweep, Run, Sampling
+from .records import CostCurve, Cycle, DraftCost, DraftMemory, Limits, LoadSweep, Run, Sampling
 
 LIVE_NS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 13, 17)
 """N that a live prediction needs: every k up to 8, then 10, 12 and 16."""
@@ -217,6 +217,17 @@ class Lab:
         self.session.rewind(0)
         self.session.extend(prompt[:-1], rows="none")
         return measure.draft_cost(drafter, prompt, states=self.session.states, k=k)
+
+    def draft_memory(self, name: str, text: str | Prompt) -> DraftMemory:
+        """What a drafter with a model holds beside the target. text: something to draft from, so that its cache fills.
+
+        ValueError for a drafter without a model.
+        """
+        if name not in MODEL_DRAFTERS:
+            raise ValueError(f"{name} runs no model; those that do are {', '.join(MODEL_DRAFTERS)}.")
+        self.draft_cost(name, text, k=1)
+        _, model, session = self._draft
+        return DraftMemory(name, model.info.weight_bytes, session.cache_bytes_per_token or 0.0, session.n_ctx)
 
     def staircase(self, *, precision: float = 0.1, max_seconds: float = 10.0) -> CostCurve:
         """T(N) of this target in this format for k up to 16, coarse and quick.

@@ -599,6 +599,20 @@ FRONTIER_GAMMA_AXIS = "gamma: draft time per token / target time per token"
 FRONTIER_ALPHA_AXIS = "alpha, live"
 
 
+LAYER_SEARCH_TITLE = "Layers left out: what is kept of alpha, and of the cost"
+LAYERS_KEPT_AXIS = "share of layers kept (gamma is at least this)"
+RECORDED_ALPHA_AXIS = "alpha, recorded"
+
+
+def layer_search_alt(sets: Mapping[str, Sequence[tuple[float, float]]]) -> str:
+    """sets: how layers were chosen -> (share kept, recorded alpha)."""
+    told = "; ".join(
+        f"{name}: " + listed(f"{number(alpha)} with {percent(share)} of the layers" for share, alpha in points)
+        for name, points in sets.items()
+    )
+    return f"Recorded alpha against the share of layers kept, with lines of equal speedup. {told}."
+
+
 def wrong_grid(found: Sequence[int], wanted: Sequence[int]) -> str:
     return f"The speedups have shape {tuple(found)}, but there are {wanted[0]} alphas and {wanted[1]} gammas."
 
@@ -1017,7 +1031,7 @@ def flags_block(kind: str, line: str, notes: Iterable[str]) -> str:
 
 INTAKE_NOTHING = (
     "No counts of speculation were found in this text. Read are llama.cpp's closing block (n_drafted, n_accept), "
-    "llama-server's line \"draft acceptance = …\", its JSON timings (draft_n, draft_n_accepted), and the metrics of "
+    'llama-server\'s line "draft acceptance = …", its JSON timings (draft_n, draft_n_accepted), and the metrics of '
     "llama-server and vLLM (…spec_decode_num_…)."
 )
 INTAKE_PASTED, INTAKE_STDIN = "the pasted text", "standard input"
@@ -1152,6 +1166,10 @@ def intake_position_above_drafts(kept: int, drafts: int) -> str:
 
 def intake_positions_sum(total: int, kept: int) -> str:
     return f"Kept by position add up to {total}, but {kept} tokens were accepted."
+
+
+def intake_bad_k(k: int, most: int) -> str:
+    return f"k is the longest draft allowed, from 1 to {most} tokens; got {k}."
 
 
 def intake_bad_speed(speed: float) -> str:

@@ -519,6 +519,24 @@ class DraftCost:
 
 
 @dataclass(frozen=True, slots=True)
+class DraftMemory:
+    """What a drafter's model holds in memory beside the target.
+
+    weight_bytes: its tensors. cache_bytes_per_token: keys and values of one token. n_ctx: tokens its cache has room for.
+    """
+
+    label: str
+    weight_bytes: int
+    cache_bytes_per_token: float
+    n_ctx: int
+
+    @property
+    def mib(self) -> float:
+        """Weights and the whole cache, in MiB."""
+        return (self.weight_bytes + self.cache_bytes_per_token * self.n_ctx) / 2**20
+
+
+@dataclass(frozen=True, slots=True)
 class LayerwiseCost:
     """T(N) of a shape of which a few layers were timed beside a model with more of them (``measure.shape_cost``).
 

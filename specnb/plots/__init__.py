@@ -52,7 +52,7 @@ from .floor import (
     plot_two_terms,
 )
 from .flows import describe_flows, plot_flows
-from .frontier import describe_frontier, plot_frontier
+from .frontier import describe_frontier, describe_layer_search, plot_frontier, plot_layer_search
 from .gamma import Points, describe_speedup_over_gamma, live_speedup_over_gamma, plot_speedup_over_gamma
 from .live import live_cycle, live_expected_tokens, live_speedup_over_k
 from .race import describe_race, plot_race
@@ -72,6 +72,7 @@ __all__ = [
     "describe_frontier",
     "describe_gamma_against_size",
     "describe_kept_distribution",
+    "describe_layer_search",
     "describe_ledger",
     "describe_position_acceptance",
     "describe_race",
@@ -96,6 +97,7 @@ __all__ = [
     "plot_frontier",
     "plot_gamma_against_size",
     "plot_kept_distribution",
+    "plot_layer_search",
     "plot_ledger",
     "plot_position_acceptance",
     "plot_race",

@@ -34,15 +34,7 @@ def plot_frontier(
     if np.shape(speedups) != (len(alphas), len(gammas)):
         raise ValueError(messages.wrong_grid(np.shape(speedups), (len(alphas), len(gammas))))
     ax = axes_of(ax, height_in=4.6, bottom_in=1.3)
-    lines = ax.contour(
-        gammas,
-        alphas,
-        speedups,
-        levels=LEVELS,
-        colors=GREY,
-        linewidths=[2.2 if level == 1.0 else 0.9 for level in LEVELS],
-    )
-    ax.clabel(lines, fmt=lambda level: f"{level:g}×", fontsize=SMALL)
+    _equal_speedups(ax, alphas, gammas, speedups)
     for (name, (alpha, gamma)), look in zip(points.items(), looks(len(points)), strict=False):
         ax.plot(
             gamma,
@@ -62,6 +54,44 @@ def plot_frontier(
     head(ax, messages.FRONTIER_TITLE, label_of(recorded))
     legend_below(ax, 4)
     return ax
+
+
+@exclusive
+def plot_layer_search(
+    sets: Mapping[str, Sequence[tuple[float, float]]],
+    alphas: Sequence[float],
+    gammas: Sequence[float],
+    speedups: np.ndarray,
+    *,
+    recorded: str | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """sets: how layers were chosen -> (share of layers kept, recorded alpha) of each set. The rest as in the frontier."""
+    ax = axes_of(ax, height_in=4.4, bottom_in=1.15)
+    _equal_speedups(ax, alphas, gammas, speedups)
+    for (name, points), look in zip(sets.items(), looks(len(sets)), strict=False):
+        xs, ys = zip(*sorted(points), strict=True) if points else ((), ())
+        ax.plot(
+            xs, ys, look.marker, color=look.colour, linestyle=look.line, linewidth=1.1, label=legible(name), zorder=4
+        )
+    ax.set_xlim(0, 1)
+    ax.set_ylim(0, 1)
+    ax.set_xlabel(messages.LAYERS_KEPT_AXIS)
+    ax.set_ylabel(messages.RECORDED_ALPHA_AXIS)
+    head(ax, messages.LAYER_SEARCH_TITLE, label_of(recorded))
+    legend_below(ax, 2)
+    return ax
+
+
+def describe_layer_search(sets: Mapping[str, Sequence[tuple[float, float]]]) -> str:
+    """Alt text for ``plot_layer_search``."""
+    return messages.layer_search_alt(sets)
+
+
+def _equal_speedups(ax: Axes, alphas: Sequence[float], gammas: Sequence[float], speedups: np.ndarray) -> None:
+    widths = [2.2 if level == 1.0 else 0.9 for level in LEVELS]
+    lines = ax.contour(gammas, alphas, speedups, levels=LEVELS, colors=GREY, linewidths=widths)
+    ax.clabel(lines, fmt=lambda level: f"{level:g}×", fontsize=SMALL)
 
 
 def describe_frontier(points: Mapping[str, tuple[float, float]]) -> str:
