@@ -144,7 +144,7 @@ class Text:
         # pass feeds the pending token too, so the draft must fit beside it.
         room = min(self.left - 1, session.n_ctx - len(context))
         self._drafter, limits, proposed = self._policy.draft(Context(context, session.states), room)
-        self._draft = _within(proposed, limits)
+        self._draft = _within(proposed, limits, room)
         self._drafted_at = self._clock()
         return [context[-1], *self._draft.tokens]
 
@@ -175,7 +175,7 @@ class Text:
             each.observe(cycle, mine=each is self._drafter)
         self._policy.observe(cycle)
         self.left -= len(verdict.emitted)
-        self._ended = self._ends_text(verdict.emitted[-1])
+        self._ended = verdict.ended
         return replace(cycle, other_s=self._clock() - sampled_at)
 
 
@@ -188,24 +188,47 @@ def decode(
     max_tokens: int,
     ends_text: Callable[[int], bool] = lambda _token: False,
     stopped: Callable[[], bool] = lambda: False,
+    exact: bool = False,
     clock: Callable[[], float] = perf_counter,
 ) -> Iterator[Cycle]:
     """Yields one Cycle per target pass until the text ends, max_tokens, the context or ``stopped`` says so.
 
     Call ``prefill`` with the same prompt first. ``max_tokens`` is reached exactly unless the text
-    or the context ends earlier. ``stopped`` is asked between cycles.
+    or the context ends earlier. ``stopped`` is asked between cycles. ``ends_text`` is asked once of
+    every emitted token, in order, so it may keep a state (a stop string that spans tokens).
+    exact: verify by passes over one token, as plain decoding makes them. The text is then plain
+    decoding's on any machine, however passes over more tokens round, and nothing is ever gained:
+    it exists to prove equality. (All passes but the draft count as sampling in the cycle's seconds.)
     """
     text = Text(session, policy, prompt, max_tokens=max_tokens, ends_text=ends_text, clock=clock)
     while not text.finished and not stopped():
-        session.extend(text.propose())
-        yield text.settle(lambda row: sampler.draw(session, row))
+        rows = text.propose()
+        if exact:
+            yield text.settle(_row_by_row(session, sampler, rows))
+        else:
+            session.extend(rows)
+            yield text.settle(lambda row: sampler.draw(session, row))
 
 
-def _within(draft: Draft, limits: Limits) -> Draft:
-    """The draft cut to what is allowed; cleared when that leaves fewer than n_min tokens."""
+def _row_by_row(session: Target, sampler: Sampler, rows: Sequence[int]) -> Callable[[int], int]:
+    """row -> the target's token there, by a pass over that row alone; what follows a refusal is never fed."""
+
+    def draw(row: int) -> int:
+        session.extend([rows[row]])
+        return sampler.draw(session, 0)
+
+    return draw
+
+
+def _within(draft: Draft, limits: Limits, room: int) -> Draft:
+    """The draft cut to what is allowed and fits; cleared when that leaves fewer than n_min tokens."""
     if draft.confidences is not None and len(draft.confidences) != len(draft.tokens):
         raise DraftError(f"A draft of {len(draft.tokens)} tokens came with {len(draft.confidences)} confidences.")
-    if len(draft.tokens) > limits.longest:
-        confidences = None if draft.confidences is None else draft.confidences[: limits.longest]
-        draft = Draft(draft.tokens[: limits.longest], confidences)
+    if draft.confidences is not None and not all(0.0 <= each <= 1.0 for each in draft.confidences):
+        wrong = next(each for each in draft.confidences if not 0.0 <= each <= 1.0)
+        raise DraftError(f"A drafter's confidence is a probability between 0 and 1; this draft came with {wrong}.")
+    longest = max(0, min(limits.longest, room))
+    if len(draft.tokens) > longest:
+        confidences = None if draft.confidences is None else draft.confidences[:longest]
+        draft = Draft(draft.tokens[:longest], confidences)
     return draft if len(draft.tokens) >= limits.n_min else Draft()

@@ -191,7 +191,7 @@ class Lab:
             )
 
     def digests(self, names: Sequence[str]) -> tuple[str, ...]:
-        """Fingerprints of the weights of the target and of these drafters: labs that share them write and draft alike."""
+        """Fingerprints of the weights of the target and of these drafters: with the same ones, labs write the same."""
         paths = {
             drafters.DraftModel.name: self._draft_path,
             drafters.Chain.name: self._draft_path,

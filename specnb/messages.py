@@ -1070,7 +1070,7 @@ def intake_sum(number: int) -> str:
 
 
 def intake_no_count(name: str, value: object) -> str:
-    return f"{name} = {str(value)[:40]} is no count: a finite number of 0 or more is needed."
+    return f"{name} = {str(value)[:40]} is no count and no time: a finite number of 0 or more is needed."
 
 
 def intake_field_missing(tool: str, name: str) -> str:
@@ -1173,7 +1173,11 @@ def intake_bad_k(k: int, most: int) -> str:
 
 
 def intake_bad_speed(speed: float) -> str:
-    return f"The speed without speculation is in tokens per second, above 0; got {speed}."
+    return f"The speed without speculation is in tokens per second, above 0 and below a thousand million; got {speed}."
+
+
+def intake_bad_draft_ms(draft_ms: float) -> str:
+    return f"draft_ms is the time of one drafted token in milliseconds, 0 or more and finite; got {draft_ms}."
 
 
 def intake_needs_t1(ns: Sequence[int]) -> str:

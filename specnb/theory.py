@@ -134,6 +134,44 @@ def solve_alpha_mixed(tokens_per_cycle: float, draft_lengths: Sequence[int]) -> 
     return float(bisect(lambda alpha: polyval(alpha, reached) / len(lengths) - tokens_per_cycle, 0.0, 1.0))
 
 
+def alpha_bounds(
+    tokens_per_cycle: float, mean_length: float, longest: int, *, shortest: int = 0
+) -> tuple[float, float]:
+    """The smallest and the largest alpha that fit when only the mean of the draft lengths is known.
+
+    longest, shortest: no draft of the run was longer or shorter (0: cycles without a draft are counted as well).
+    Expected tokens are concave in the length of a draft, so of all runs with this mean the one of equal
+    lengths (to the whole token) gives the most tokens at an alpha and needs the smallest, and the one of
+    nothing but the longest and the shortest needs the largest. Equal where all drafts were equally long.
+    ValueError for a mean outside [shortest, longest] or of 0, and for tokens outside [1, mean + 1].
+    """
+    _checked_k(longest, least=1), _checked_k(shortest)
+    if not (shortest <= mean_length <= longest and mean_length > 0.0):
+        raise ValueError(
+            f"Drafts of {shortest} to {longest} token(s) cannot have a mean length of {mean_length:g}. "
+            "Check that drafted tokens and cycles count the same part of the run."
+        )
+    if not 1.0 <= tokens_per_cycle <= mean_length + 1.0:
+        raise ValueError(
+            f"{tokens_per_cycle} tokens per cycle fits no alpha: drafts of {mean_length:g} token(s) on average give "
+            f"between 1 and {mean_length + 1.0:g}. Check that tokens and cycles count the same part of the run."
+        )
+    places = np.arange(1, longest + 1)
+    equal = np.clip(mean_length - (places - 1), 0.0, 1.0)
+    spread = longest - shortest
+    extreme = np.where(places <= shortest, 1.0, (mean_length - shortest) / spread if spread else 1.0)
+    # share[i]: of the cycles, how many had a draft that reached place i + 1; each of those gains alpha^(i + 1) tokens.
+    low, high = (_alpha_of_shares(tokens_per_cycle, share) for share in (equal, extreme))
+    return min(low, high), high
+
+
+def _alpha_of_shares(tokens_per_cycle: float, share: np.ndarray) -> float:
+    gains = np.concatenate([[1.0], share])
+    if tokens_per_cycle >= gains.sum():  # all kept, to rounding
+        return 1.0
+    return float(bisect(lambda alpha: polyval(alpha, gains) - tokens_per_cycle, 0.0, 1.0))
+
+
 def alpha_interval(kept: int, tested: int, confidence: float = 0.95) -> tuple[float, float]:
     """Interval (low, high) for alpha when ``kept`` of ``tested`` tokens were kept.
 
@@ -200,6 +238,25 @@ def speedup(
     With a flat T(N) = plain_ms this is Leviathan et al. 2023 (arXiv 2211.17192), theorem 3.8.
     """
     return _checked_pass_ms("plain_ms", plain_ms) / ms_per_token(alpha, k, draft_ms, verify_ms, other_ms=other_ms)
+
+
+def speedup_under_load(
+    alpha: Alpha, k: int, sequences: int, draft_ms: float, verify_ms: Mapping[int, float], *, other_ms: float = 0.0
+) -> Alpha:
+    """How many times as many tokens per second ``sequences`` texts get together by drafting. alpha may be an array.
+
+    One pass serves all: plain decoding pays T(sequences) for a token of each, a cycle pays
+    T(sequences * (k + 1)) and the drafts of all, made one after the other, for ``expected_tokens`` of
+    each. draft_ms: per drafted token; other_ms: per sequence and cycle, paid by plain decoding too.
+    KeyError for an unmeasured N. With one sequence it is ``speedup`` over plain_ms = T(1) + other_ms.
+    """
+    if sequences < 1:
+        raise ValueError(f"sequences counts texts that share a pass: 1 or more; got {sequences}.")
+    beside_ms = sequences * _checked_ms("other_ms", other_ms)
+    plain_ms = _pass_ms(verify_ms, sequences) + beside_ms
+    drafting_ms = sequences * _checked_k(k) * _checked_ms("draft_ms", draft_ms)
+    cycle = drafting_ms + _pass_ms(verify_ms, sequences * (k + 1)) + beside_ms
+    return expected_tokens(alpha, k) * plain_ms / cycle
 
 
 def best_k(alpha: float, draft_ms: float, verify_ms: Mapping[int, float], plain_ms: float) -> int:

@@ -5,12 +5,12 @@ For tests that must be exhaustive and for cells that must run without a model.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import numpy as np
 
-from .records import Sampling
+from .records import Penalties, Sampling
 
 
 class ToySession:
@@ -123,16 +123,59 @@ class ToyVectorSession:
 
 
 class ToySampler:
-    """Greedy, or one uniform number per draw at a temperature: the randomness llama.cpp's chain would use up."""
+    """Greedy, or one uniform number per draw at a temperature: the randomness llama.cpp's chain would use up.
 
-    def __init__(self, sampling: Sampling) -> None:
+    Penalties look back over what was drawn and, before that, over ``prompt``. Filters are ignored.
+    """
+
+    def __init__(self, sampling: Sampling, *, prompt: Sequence[int] = ()) -> None:
         self.sampling = sampling
         self._random = np.random.default_rng(sampling.seed)
+        self._seen = list(prompt)
 
     def draw(self, session: ToySession, row: int) -> int:
         logits = session.logits(row)
+        if self.sampling.penalties is not None:
+            logits = penalised(logits, self._seen, self.sampling.penalties)
+        self._seen.append(self._chosen(logits))
+        return self._seen[-1]
+
+    def _chosen(self, logits: np.ndarray) -> int:
         if self.sampling.greedy:
             return int(logits.argmax())
         # In float32 a random number next to 1 would round to the whole sum, and the draw leave the vocabulary.
         weights = np.exp((logits - logits.max()) / self.sampling.temperature).cumsum(dtype=np.float64)
         return int(np.searchsorted(weights, self._random.random() * weights[-1], side="right"))
+
+
+def penalised(logits: np.ndarray, seen: Sequence[int], penalties: Penalties) -> np.ndarray:
+    """Logits, shape (n_vocab,), as llama.cpp's penalties leave them after these tokens (src/llama-sampler.cpp)."""
+    counts = np.bincount(seen[-penalties.last_n :], minlength=len(logits)) if seen else np.zeros(len(logits))
+    scaled = np.where(logits > 0, logits / penalties.repeat, logits * penalties.repeat)
+    lowered = scaled - counts * penalties.frequency - penalties.presence
+    return np.where(counts > 0, lowered, logits).astype(logits.dtype)
+
+
+class ToyBatch:
+    """Several toy sequences of the same model that share passes: the toy beside ``backend.BatchSession``.
+
+    sequences: one ``ToySession`` each. ``passes``: rows of every shared pass. Options as in ``ToySession``.
+    """
+
+    def __init__(self, n_sequences: int, n_vocab: int = 8, **options: int | float) -> None:
+        self.sequences = tuple(ToySession(n_vocab, **options) for _ in range(n_sequences))
+        self.passes: list[int] = []
+        self._rows: list[np.ndarray] = []
+
+    def extend(self, tokens: Mapping[int, Sequence[int]]) -> dict[int, int]:
+        first_row: dict[int, int] = {}
+        self._rows = []
+        for index, each in tokens.items():
+            self.sequences[index].extend(each)
+            first_row[index] = len(self._rows)
+            self._rows += [self.sequences[index].logits(row) for row in range(len(each))]
+        self.passes.append(len(self._rows))
+        return first_row
+
+    def logits(self, row: int) -> np.ndarray:
+        return self._rows[row]

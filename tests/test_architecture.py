@@ -72,7 +72,7 @@ RULES = {
     "layer_search": may("numpy", "backend drafters machine measure models records"),
     "replay": may("", "records decoder drafters policy"),
     "journal": may(),
-    "sweep": may("", "backend drafters journal lab machine measure models prompts records repetition replay store"),
+    "sweep": may("", "backend drafters journal lab machine measure messages models prompts records repetition replay store"),
     "lab": may("", "messages backend drafters machine measure models policy prompts records store trained"),
     # Views: only `render` turns a figure into pixels.
     "render": may("matplotlib numpy PIL IPython", "messages"),

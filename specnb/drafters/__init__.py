@@ -6,6 +6,7 @@ from .chain import Chain
 from .distilled import Distilled, EmbeddedTokens
 from .draft_model import DraftModel
 from .eagle import Eagle
+from .foretold import Foretold
 from .layer_skip import LayerSkip
 from .medusa import Medusa
 from .ngram_cache import NgramCache
@@ -34,6 +35,7 @@ __all__ = [
     "Drafter",
     "Eagle",
     "EmbeddedTokens",
+    "Foretold",
     "Head",
     "LayerSkip",
     "Medusa",
