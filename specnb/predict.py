@@ -43,23 +43,27 @@ def from_run(run: Run, *, draft_ms: float, verify_ms: Mapping[int, float], other
         alpha=alpha,
         drafted_share=share,
         speedup_by_k={
-            n - 1: _speedup(alpha, n - 1, share, draft_ms, verify_ms, plain_ms, other_ms)
+            n - 1: speedup_at_share(alpha, n - 1, share, draft_ms, verify_ms, plain_ms, other_ms=other_ms)
             for n in sorted(verify_ms)
             if n > 1
         },
     )
 
 
-def _speedup(
+def speedup_at_share(
     alpha: float,
     k: int,
     share: float,
     draft_ms: float,
     verify_ms: Mapping[int, float],
     plain_ms: float,
-    other_ms: float,
+    *,
+    other_ms: float = 0.0,
 ) -> float:
-    """Cycles with a draft cost and emit what theory says; the others are plain."""
+    """Speedup when a share of the cycles has a draft of k tokens; those cost and emit what theory says.
+
+    The others are plain: ``plain_ms`` for one token.
+    """
     tokens = share * theory.expected_tokens(alpha, k) + (1 - share)
     cost_ms = share * theory.cycle_ms(k, draft_ms, verify_ms, other_ms=other_ms) + (1 - share) * plain_ms
     return tokens * plain_ms / cost_ms

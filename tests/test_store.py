@@ -116,7 +116,11 @@ BANDWIDTH = MemoryBandwidth(((1, 9.5), (2, 12.5)), 512.0, True)
 
 PICK = Pick("eagle", 3, tried=False, alphas=(("ngram_simple", 0.5), ("eagle", 0.625)), purse_ms=-1.5)
 
+OBSERVED = ObservedCounts("llama-server log", "answer 1", 259, 167, (87, 87), (88, 88), 256, 1, 3, (70, 55, 42), (0.5,))
+
 EVERY_RECORD = [
+    OBSERVED,
+    ObservedCounts("vLLM metrics", "all", 5, 0, acceptance=0.0, mean_length=1.0, seconds=2.5, requests=None, rounded=True),
     Limits(k=4, n_min=1, p_min=0.75, room=9),
     Limits(k=4),
     Draft((1, 2), (0.5, 0.25)),

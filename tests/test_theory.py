@@ -465,3 +465,42 @@ def test_the_speedup_of_the_best_k_is_best_ks_where_one_pays_and_below_one_elsew
     assert highest[0] == pytest.approx(10.0 / 14.5)
     with pytest.raises(ValueError, match="measured only at N=\\[1\\]"):
         theory.speedup_of_best_k(0.5, 0.5, {1: 10.0}, 10.0)
+
+
+def test_alpha_bounds_meet_where_all_drafts_are_equally_long():
+    for k in (1, 4, 9):
+        for alpha in (0.0, 0.3, 0.8, 1.0):
+            bounds = theory.alpha_bounds(theory.expected_tokens(alpha, k), float(k), k)
+            assert bounds == pytest.approx((alpha, alpha), abs=1e-9)
+
+
+def test_alpha_bounds_hold_the_alpha_of_any_lengths_with_that_mean():
+    chance = np.random.default_rng(5)
+    for _ in range(200):
+        longest, shortest = int(chance.integers(2, 12)), int(chance.integers(0, 2))
+        lengths = chance.integers(shortest, longest + 1, size=40)
+        if not lengths.any():
+            continue
+        alpha = float(chance.uniform(0.05, 0.95))
+        tokens = float(np.mean([theory.expected_tokens(alpha, int(length)) for length in lengths]))
+        low, high = theory.alpha_bounds(tokens, float(lengths.mean()), longest, shortest=shortest)
+        assert low - 1e-9 <= alpha <= high + 1e-9
+        assert (low, high) != (0.0, 1.0)
+
+
+def test_alpha_bounds_are_those_of_the_two_extreme_runs():
+    low, _ = theory.alpha_bounds(2.0, 2.5, 5)
+    assert low == pytest.approx(theory.solve_alpha_mixed(2.0, (2, 3)))
+    _, high = theory.alpha_bounds(2.0, 2.5, 5)
+    assert high == pytest.approx(theory.solve_alpha_mixed(2.0, (0, 5)))
+    _, high = theory.alpha_bounds(2.0, 3.0, 5, shortest=1)
+    assert high == pytest.approx(theory.solve_alpha_mixed(2.0, (1, 5)))
+
+
+@pytest.mark.parametrize(
+    ("tokens", "mean", "longest", "number"),
+    [(0.9, 2.0, 4, "0.9"), (3.1, 2.0, 4, "3.1"), (float("nan"), 2.0, 4, "nan"), (1.5, 5.0, 4, "5"), (1.0, 0.0, 4, "0")],
+)
+def test_alpha_bounds_refuse_impossible_numbers_by_name(tokens, mean, longest, number):
+    with pytest.raises(ValueError, match=number):
+        theory.alpha_bounds(tokens, mean, longest)
