@@ -26,6 +26,7 @@ from specnb.records import (
     Machine,
     MemoryBandwidth,
     ModelInfo,
+    ObservedCounts,
     PassCost,
     PassCosts,
     Pick,
@@ -120,7 +121,7 @@ OBSERVED = ObservedCounts("llama-server log", "answer 1", 259, 167, (87, 87), (8
 
 EVERY_RECORD = [
     OBSERVED,
-    ObservedCounts("vLLM metrics", "all", 5, 0, acceptance=0.0, mean_length=1.0, seconds=2.5, requests=None, rounded=True),
+    ObservedCounts("vLLM log", "1", 5, 0, acceptance=0.0, mean_length=1.0, seconds=2.5, requests=None, rounded=True),
     Limits(k=4, n_min=1, p_min=0.75, room=9),
     Limits(k=4),
     Draft((1, 2), (0.5, 0.25)),
