@@ -818,12 +818,27 @@ class PublishedSweep:
 
 
 @dataclass(frozen=True, slots=True)
+class PublishedRepeat:
+    """The same request twice: tokens/s of the first and the second time. told: what had been kept in between."""
+
+    label: str
+    source: str
+    first_tokens_per_second: float
+    second_tokens_per_second: float
+    told: str = ""
+
+    @property
+    def ratio(self) -> float:
+        return self.second_tokens_per_second / self.first_tokens_per_second
+
+
+@dataclass(frozen=True, slots=True)
 class FieldReports:
     """What users of several engines published: curves, counts and sweeps, each with its source.
 
     curves: measured by others; a context length they do not state is 0, as for llama-bench.
     counts: rows with the number of cycles. summaries: rows of llama.cpp's example program, which
-    prints drafted and kept but not the cycles.
+    prints drafted and kept but not the cycles. repeats: requests that were faster the second time.
     """
 
     title: str
@@ -832,6 +847,7 @@ class FieldReports:
     counts: tuple[PublishedCounts, ...]
     summaries: tuple[PublishedCounts, ...]
     sweeps: tuple[PublishedSweep, ...]
+    repeats: tuple[PublishedRepeat, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

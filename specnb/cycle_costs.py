@@ -1,0 +1,233 @@
+"""Measures what the parts of a cycle cost: the loop itself, run on scripts in place of a text.
+
+A script says how long each draft is and whether all or none of it is kept, so that every situation
+comes up often and none depends on what a model thinks. Drafter, target pass, sampling and rollback
+follow each other as in a real run, so caches and threads are in the state a real run finds them in.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Protocol
+
+from . import decoder, ledger, machine
+from .drafters import LOOK_UPS, Chain, Drafter, DraftModel, NoDrafter
+from .measure import CONTENDED_CORES
+from .records import Context, Cycle, CycleCosts, CycleSample, Draft, Limits
+
+PATTERNS = ((True, False, True), (True, True, False))
+"""Whether each draft of a script is kept. Over both, a model finds one token to read as often as more."""
+
+LONG_CATCH_UPS = (3, 5, 9, 17, 33, 65)
+"""Tokens that the model of a chain may have to read after a stretch of look-ups."""
+
+CHAIN_K = 4
+"""Draft length of the cycles that time those; what is read before a draft does not depend on its length."""
+
+
+class Session(decoder.Target, Protocol):
+    """What scripts need of a target besides (``backend.Session``, ``toy.ToySession``)."""
+
+    n_vocab: int
+
+    @property
+    def tokens(self) -> Sequence[int]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """One scripted cycle. kept: all of the draft, or nothing. own: drafted by the drafter, not made up."""
+
+    k: int
+    kept: bool
+    own: bool
+
+
+def scripted(
+    session: Session,
+    drafter: Drafter,
+    sampler: decoder.Sampler,
+    *,
+    ks: Sequence[int],
+    contexts: Sequence[int],
+    seed: int = 0,
+    clock: Callable[[], float] = perf_counter,
+) -> CycleCosts:
+    """The parts of cycles of every k in ``ks``, begun at each of these context lengths, all in random order.
+
+    A drafter with a model drafts, and of a chain its model; drafts of look-ups depend on the text, so theirs are
+    made up (``recited`` times the look-up). sampler: draws as in a run, and then the script is followed. Empties
+    the session. Raises what ``decoder.prefill`` raises for a drafter that cannot draft here.
+    """
+    order = random.Random(seed)
+    watch = machine.CoreWatch()
+    found: list[CycleSample] = []
+    for context_length in order.sample(list(contexts), len(contexts)):
+        prompt = _filler(session.n_vocab, context_length + 1)
+        script = _Script(session, drafter, sampler, longest_k=max(ks))
+        decoder.prefill(session, script, prompt)
+        n_before = None
+        for steps in _plan(drafter, order.sample(list(ks), len(ks))):
+            session.rewind(context_length)
+            cycles = list(script.play(steps, prompt, clock))
+            found += ledger.samples(cycles, keeps_drafts=keeps_drafts(drafter), n_before=n_before)
+            n_before = cycles[-1].n_rows
+    session.rewind(0)
+    return CycleCosts(
+        drafter=drafter.name,
+        samples=tuple(found),
+        contexts=tuple(sorted(contexts)),
+        keeps_drafts=keeps_drafts(drafter),
+        contended=watch.busy_elsewhere() > CONTENDED_CORES,
+    )
+
+
+def recited(
+    session: Session,
+    drafter: Drafter,
+    sampler: decoder.Sampler,
+    prompt: Sequence[int],
+    text: Sequence[int],
+    *,
+    k: int = 8,
+    clock: Callable[[], float] = perf_counter,
+) -> CycleCosts:
+    """The parts of a look-up's cycles while the target is made to say ``text``, which repeats some of the prompt.
+
+    The text should have stretches that repeat nothing as well, for cycles without a draft. Empties the session.
+    """
+    watch = machine.CoreWatch()
+    script = _Recital(drafter, sampler, text, k)
+    decoder.prefill(session, script, prompt)
+    cycles = list(decoder.decode(session, script, script, prompt, max_tokens=len(text), clock=clock))
+    session.rewind(0)
+    return CycleCosts(
+        drafter=drafter.name,
+        samples=ledger.samples(cycles, keeps_drafts=keeps_drafts(drafter)),
+        contexts=(len(prompt) - 1,),
+        keeps_drafts=keeps_drafts(drafter),
+        contended=watch.busy_elsewhere() > CONTENDED_CORES,
+    )
+
+
+def runs_a_model(drafter: Drafter) -> bool:
+    return not isinstance(drafter, (*LOOK_UPS, NoDrafter))
+
+
+def keeps_drafts(drafter: Drafter) -> bool:
+    """Whether its model, or a chain's, keeps in its cache what it drafted."""
+    return any(isinstance(each, DraftModel) for each in getattr(drafter, "drafters", (drafter,)))
+
+
+def _plan(drafter: Drafter, ks: Sequence[int]) -> Iterator[tuple[_Step, ...]]:
+    """Scripts, one after the other from the same context."""
+    own = runs_a_model(drafter)
+    for k in ks:
+        for pattern in PATTERNS:
+            yield tuple(_Step(k, kept, own or k == 0) for kept in pattern)
+    if isinstance(drafter, Chain):
+        before, after = _Step(CHAIN_K, False, True), _Step(CHAIN_K, False, True)
+        for fed in LONG_CATCH_UPS:
+            # What was made up and kept, and the target's own token, the chain's model has to read.
+            yield before, _Step(fed - 2, True, False), after
+
+
+def _filler(n_vocab: int, count: int, start: int = 0) -> list[int]:
+    """Some ordinary tokens, none of them twice within a vocabulary; which ones does not matter to the cost."""
+    first = min(1000, n_vocab // 2)
+    return [first + (i * 7919) % (n_vocab - first) for i in range(start, start + count)]
+
+
+class _MadeUp:
+    """A drafter without cost: drafts tokens that mean nothing."""
+
+    name = ledger.FILLER
+
+    def __init__(self, n_vocab: int) -> None:
+        self._n_vocab = n_vocab
+
+    def begin(self, prompt: Sequence[int]) -> None:
+        pass
+
+    def propose(self, context: Context, limits: Limits) -> Draft:
+        return Draft(tuple(_filler(self._n_vocab, limits.longest, start=len(context.tokens))))
+
+    def observe(self, cycle: Cycle, *, mine: bool) -> None:
+        pass
+
+
+class _Script:
+    """Policy and sampler in one: who drafts how much, and what the target is made to say to it."""
+
+    def __init__(self, session: Session, drafter: Drafter, sampler: decoder.Sampler, *, longest_k: int) -> None:
+        self._session = session
+        self._drafter = drafter
+        self._made_up = _MadeUp(session.n_vocab)
+        self._sampler = sampler
+        self._longest_k = longest_k
+        self._said = 0
+
+    @property
+    def drafters(self) -> Sequence[Drafter]:
+        return (self._drafter,)
+
+    def longest_k(self, drafter: Drafter) -> int:
+        return self._longest_k
+
+    def play(self, steps: Sequence[_Step], prompt: Sequence[int], clock: Callable[[], float]) -> Iterator[Cycle]:
+        self._steps = list(reversed(steps))
+        enough = self._session.n_ctx
+        yield from decoder.decode(
+            self._session, self, self, prompt, max_tokens=enough, stopped=lambda: not self._steps, clock=clock
+        )
+
+    def draft(self, context: Context, room: int) -> tuple[Drafter, Limits, Draft]:
+        step = self._steps.pop()
+        self._kept, self._n_before = step.kept, self._session.n_tokens
+        drafter = self._drafter if step.own else self._made_up
+        limits = Limits(k=step.k, room=room)
+        return drafter, limits, drafter.propose(context, limits)
+
+    def draw(self, session: Session, row: int) -> int:
+        self._sampler.draw(session, row)
+        place = self._n_before + 1 + row
+        drafted = session.tokens[place] if place < session.n_tokens else None
+        if self._kept and drafted is not None:
+            return drafted
+        self._said += 1
+        token = _filler(session.n_vocab, 1, start=session.n_ctx + 2 * self._said)[0]
+        return token if token != drafted else _filler(session.n_vocab, 1, start=session.n_ctx + 2 * self._said + 1)[0]
+
+    def observe(self, cycle: Cycle) -> None:
+        pass
+
+
+class _Recital:
+    """Policy and sampler in one: the target says a given text, whatever is drafted."""
+
+    def __init__(self, drafter: Drafter, sampler: decoder.Sampler, text: Sequence[int], k: int) -> None:
+        self._drafter = drafter
+        self._sampler = sampler
+        self._left = list(reversed(text))
+        self._k = k
+
+    @property
+    def drafters(self) -> Sequence[Drafter]:
+        return (self._drafter,)
+
+    def longest_k(self, drafter: Drafter) -> int:
+        return self._k
+
+    def draft(self, context: Context, room: int) -> tuple[Drafter, Limits, Draft]:
+        limits = Limits(k=self._k, room=room)
+        return self._drafter, limits, self._drafter.propose(context, limits)
+
+    def draw(self, session: Session, row: int) -> int:
+        self._sampler.draw(session, row)
+        return self._left.pop()
+
+    def observe(self, cycle: Cycle) -> None:
+        pass
