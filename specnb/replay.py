@@ -1,0 +1,160 @@
+"""What a drafter would have done at another k or p_min, told from text that is known already. No model runs.
+
+With the same prompt and sampling the target writes the same text whatever is drafted: drafts change
+how many passes it takes, never what it says. So one text, and for drafters with a model one pilot
+run with long drafts, tell the cycles of every shorter setting:
+
+* a look-up drafts from the text alone, so the loop is run again over the known text: exact;
+* of a drafter with a model the pilot tells, for nearly every place of the text, which token it would
+  draft there and how sure it would be: the next places of a draft that is kept are read from the same tokens as
+  a draft that starts there would. The confidences say where a higher p_min would have stopped. Not known
+  is the place after a draft that was kept whole; such a draft is taken to go on. For heads all this is an
+  estimate: they would start from a real state, not from a guessed one, and be surer. So a head needs a pilot at
+  each p_min.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from . import decoder
+from .drafters import Drafter
+from .policy import Fixed
+from .records import Cycle, DraftPrice, Limits, Run
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One replayed cycle. computed: tokens the drafter made; p_min throws the last of them away."""
+
+    drafted: int
+    computed: int
+    emitted: int
+
+
+def of_look_up(drafter: Drafter, prompt: Sequence[int], text: Sequence[int], k: int) -> tuple[Step, ...]:
+    """The cycles of a drafter without a model on a known continuation. ValueError for an empty text."""
+    if not text:
+        raise ValueError("There is no text to replay: it is empty.")
+    target = _KnownText(prompt, text)
+    policy = Fixed(drafter, Limits(k=k))
+    decoder.prefill(target, policy, prompt)
+    cycles = decoder.decode(target, policy, target, prompt, max_tokens=len(text))
+    return tuple(Step(len(cycle.drafted), len(cycle.drafted), len(cycle.emitted)) for cycle in cycles)
+
+
+def of_pilot(pilot: Run, k: int, p_min: float = 0.0) -> tuple[Step, ...]:
+    """The cycles of a pilot run, had its drafts been at most ``k`` long and stopped at ``p_min``.
+
+    A draft without confidences is not stopped by a p_min. ValueError for a longer k or a lower p_min than the pilot's,
+    and for a pilot without cycles.
+    """
+    if k > pilot.k or p_min < pilot.p_min:
+        raise ValueError(
+            f"A pilot at k={pilot.k} and p_min={pilot.p_min:g} cannot tell what k={k} and p_min={p_min:g} would do."
+        )
+    places = [place for cycle in pilot.cycles for place in _places(cycle, ended=len(cycle.drafted) < pilot.k)]
+    if not places:
+        raise ValueError("There is no text to replay: the pilot run has no cycles.")
+    steps: list[Step] = []
+    at = 0
+    while at < len(places):
+        # As in the loop: a cycle emits one token more than it keeps, so the draft leaves room for that one.
+        step = _draft(places, at, min(k, len(places) - at - 1), p_min)
+        steps.append(step)
+        at += step.emitted
+    return tuple(steps)
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """What the drafter would draft at one place of the text.
+
+    right: the token that stands there. confidence: of it; 0 where a p_min ended the pilot's draft, None where it had
+    no draft at all. after: where it is wrong, the confidences of what it would draft behind the wrong token.
+    """
+
+    right: bool
+    confidence: float | None
+    after: tuple[float, ...] = ()
+
+
+def _places(cycle: Cycle, *, ended: bool) -> list[_Place]:
+    """One for each token that the cycle emitted. ended: its draft is shorter than its k."""
+    confidences = cycle.confidences or (1.0,) * len(cycle.drafted)
+    found = [_Place(True, confidence) for confidence in confidences[: cycle.kept]]
+    if len(cycle.emitted) > cycle.kept:
+        if cycle.kept < len(cycle.drafted):
+            found.append(_Place(False, confidences[cycle.kept], confidences[cycle.kept + 1 :]))
+        elif ended:  # by a p_min, by the end of the text, or because there was nothing to look up
+            found.append(_Place(False, 0.0 if cycle.confidences is not None else None))
+        else:
+            found.append(_Place(True, confidences[-1] if confidences else None))
+    return found
+
+
+def _draft(places: Sequence[_Place], at: int, longest: int, p_min: float) -> Step:
+    """The cycle that starts at a place, with a draft of at most ``longest`` tokens."""
+    kept = 0
+    for place in places[at : at + longest]:
+        if place.confidence is None:
+            return Step(kept, kept, kept + 1)
+        if place.confidence < p_min:
+            return Step(kept, kept + 1, kept + 1)
+        if not place.right:
+            return _past_the_error(place, kept, longest, p_min)
+        kept += 1
+    return Step(kept, kept, kept + 1)
+
+
+def _past_the_error(place: _Place, kept: int, longest: int, p_min: float) -> Step:
+    """The draft goes on behind its first wrong token, which only verification can know; all of that is for nothing."""
+    for number, confidence in enumerate(place.after[: longest - kept - 1], kept + 1):
+        if confidence < p_min:
+            return Step(number, number + 1, kept + 1)
+    return Step(longest, longest, kept + 1)
+
+
+def ms_per_token(
+    steps: Sequence[Step], verify_ms: Mapping[int, float], price: DraftPrice, *, other_ms: float = 0.0
+) -> float:
+    """Milliseconds per emitted token of replayed cycles.
+
+    verify_ms: N -> ms. other_ms: sampling and bookkeeping of each cycle. KeyError where a cycle's N was not measured.
+    """
+    spent = 0.0
+    for step in steps:
+        n = step.drafted + 1
+        if n not in verify_ms:
+            raise KeyError(f"T(N) was not measured at N={n}, which these cycles need.")
+        spent += price.ms(step.computed) + verify_ms[n] + other_ms
+    return spent / sum(step.emitted for step in steps)
+
+
+def tokens_per_cycle(steps: Sequence[Step]) -> float:
+    return sum(step.emitted for step in steps) / len(steps)
+
+
+class _KnownText:
+    """A target and sampler in one that always says the given text, whatever it is fed."""
+
+    states = None
+
+    def __init__(self, prompt: Sequence[int], text: Sequence[int]) -> None:
+        self._all = [*prompt, *text]
+        # A draft may run past the end of the text, where it is cut by the budget but still has to fit.
+        self.n_ctx = self.n_batch = len(self._all) + 1
+        self.n_tokens = 0
+        self._before_pass = 0
+
+    def extend(self, tokens: Sequence[int], *, rows: Literal["all", "last", "none"] = "all") -> None:
+        self._before_pass = self.n_tokens
+        self.n_tokens += len(tokens)
+
+    def rewind(self, n_keep: int) -> None:
+        self.n_tokens = n_keep
+
+    def draw(self, _session: object, row: int) -> int:
+        return self._all[self._before_pass + row + 1]
