@@ -199,11 +199,15 @@ class Model:
         self._need_tokenizer()
         data = text.encode("utf-8", "replace")
         room = len(data) + 8
-        ids = (llama.llama_token * room)()
-        n = llama.llama_tokenize(self._vocab, data, len(data), ids, room, add_bos, parse_special)
-        if n < 0:
-            raise ModelError(f"llama.cpp could not tokenize {len(data)} bytes of text (it asked for {-n} tokens).")
-        return tuple(ids[:n])
+        for _ in range(2):  # a byte may take several tokens; llama.cpp then says how many it needs
+            ids = (llama.llama_token * room)()
+            n = llama.llama_tokenize(self._vocab, data, len(data), ids, room, add_bos, parse_special)
+            if n >= 0:
+                return tuple(ids[:n])
+            room = -n
+        raise ModelError(
+            f"llama.cpp could not tokenize {len(data)} bytes of text for {self.path.name} (it asked for {-n} tokens)."
+        )
 
     def piece(self, token: int) -> bytes:
         """The bytes of one token, special tokens as nothing. May be part of a character."""

@@ -284,9 +284,11 @@ def _damage_named(path: Path) -> Iterator[None]:
 
 
 def value(reader: gguf.GGUFReader, key: str) -> object:
+    """Of a key in the header. Raises ModelError naming the file where it has none."""
     field = reader.get_field(key)
     if field is None:
-        raise ModelError(f"The model file has no value for {key}; it is damaged or of an unknown kind.")
+        name = Path(reader.data.filename).name
+        raise ModelError(f"{name} has no value for {key}; it is damaged or of an unknown kind.")
     return field.contents()
 
 

@@ -124,9 +124,12 @@ def _load(path: Path) -> Weights:
     digest = _checked_seal(path)
     reader = models.read_gguf(path)
     try:
+        kind = str(models.value(reader, "specnb.kind"))
+        if kind not in KINDS:  # it becomes part of the name of a file that is written
+            raise ValueError(f"its kind is {kind!r}; known are {', '.join(KINDS)}.")
         return Weights(
             path=path,
-            kind=str(models.value(reader, "specnb.kind")),
+            kind=kind,
             longest_k=int(models.value(reader, "specnb.longest_k")),
             training=Training(*(int(models.value(reader, f"specnb.training.{name}")) for name in TRAINING)),
             vocabulary=np.array(models.value(reader, "specnb.vocabulary"), dtype=np.int64),
@@ -139,7 +142,7 @@ def _load(path: Path) -> Weights:
             tensors=_tensors(reader),
             digest=digest,
         )
-    except (ModelError, TypeError, ValueError) as error:
+    except (ModelError, TypeError, ValueError, OverflowError) as error:
         raise ModelError(f"{path.name} holds no trained drafter: {error} Fetch the file again.") from error
 
 
@@ -150,9 +153,13 @@ def seal(path: Path) -> None:
 
 
 def _checked_seal(path: Path) -> str:
-    whole = path.read_bytes()
-    found = hashlib.sha256(whole[:-_SEAL_BYTES]).hexdigest()
-    if whole[-_SEAL_BYTES:] != found.encode():
+    digest, left = hashlib.sha256(), max(0, path.stat().st_size - _SEAL_BYTES)
+    with path.open("rb") as file:
+        while block := file.read(min(left, 1 << 20)):
+            digest.update(block)
+            left -= len(block)
+        seal, found = file.read(_SEAL_BYTES), digest.hexdigest()
+    if seal != found.encode():
         raise ModelError(
             f"{path.name} is no trained drafter as it was made: its seal does not fit, so it is incomplete or was "
             "changed. Fetch the file again."

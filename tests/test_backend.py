@@ -378,7 +378,7 @@ def test_a_cut_file_is_refused_by_name_and_the_next_one_loads(embedded, model, c
     damaged = tmp_path / "cut.gguf"
     with embedded.open("rb") as file:
         damaged.write_bytes(file.read(cut_places[part]))
-    with pytest.raises(ModelError, match=r"cut\.gguf: .*[a-z].*fetch it again"):
+    with pytest.raises(ModelError, match=r"cut\.gguf .*[a-z].*fetch it again"):
         Model(damaged)
     with Model(model.path, vocabulary_only=True) as next_one:
         assert next_one.text(next_one.tokenize(TEXT)) == TEXT
@@ -390,14 +390,14 @@ def test_a_file_that_is_no_model_is_refused_with_llama_cpps_reason(tmp_path, con
     gc.collect()
     path = tmp_path / "text.gguf"
     path.write_bytes(content)
-    with pytest.raises(ModelError, match=r"text\.gguf: .*convert it first") as refused:
+    with pytest.raises(ModelError, match=r"text\.gguf .*convert it first") as refused:
         Model(path)
     assert "gave no reason" not in str(refused.value)
 
 
 def test_a_missing_path_and_a_directory_are_refused(tmp_path):
     for path in (tmp_path / "absent.gguf", tmp_path):
-        with pytest.raises(ModelError, match=f"no model file at .*{path.name}"):
+        with pytest.raises(ModelError, match=f"no model file at .*{path.name}|{path.name} is a folder"):
             Model(path)
 
 

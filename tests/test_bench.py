@@ -13,6 +13,7 @@ from specnb.bench.__main__ import BENCHMARKS, main
 KEYS = {
     "curve": {"seconds", "points", "max_ci_rel"},
     "drafters": {"rows"},
+    "hostile": {"files", "dead_kernels", "hangs"},
     "overhead": {"share_in_llama", "peak_mib"},
     "redraw": {"median_ms", "p95_ms"},
     "synthetic": {"worst_error", "median_error", "rows"},

@@ -1,4 +1,4 @@
-"""The doctor: what it says of a machine and of a model, and that only a child dies."""
+"""The doctor: what it says of a machine and of its models."""
 
 from __future__ import annotations
 
@@ -12,147 +12,9 @@ from types import SimpleNamespace
 import psutil
 import pytest
 
-from specnb import backend, doctor, machine, models
+from specnb import doctor, machine, models, trial
 from specnb.doctor import Finding, Report
-
-REINSTALL = (
-    "CMAKE_ARGS=-DGGML_NATIVE=OFF pip install --force-reinstall --no-cache-dir --no-binary llama-cpp-python "
-    "llama-cpp-python"
-)
-
-
-@pytest.fixture
-def child(monkeypatch):
-    """Puts a script in the place of the child that loads models."""
-
-    def run_instead(script: str) -> None:
-        prelude = "import json, os, signal, sys, time\nsay = lambda **what: print(json.dumps(what), flush=True)\n"
-        monkeypatch.setattr(doctor, "_command", lambda _arguments: [sys.executable, "-c", prelude + script])
-
-    return run_instead
-
-
-# -- deaths ------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("name", "cause", "fix"),
-    [
-        ("SIGILL", "instructions that this processor or virtual machine lacks", REINSTALL),
-        ("SIGSEGV", "memory that is not its own", "Fetch the file again"),
-        ("SIGABRT", "gave up on one of its own checks", "Fetch the file again"),
-        ("SIGFPE", "divided by zero", "Fetch the file again"),
-        ("SIGBUS", "could not be read", "copy it to another disk"),
-        ("SIGKILL", "memory ran out", "smaller model"),
-        ("SIGTERM", "something outside ended it", "Try again"),
-    ],
-)
-def test_a_death_is_told_in_words(child, name, cause, fix):
-    child(f"say(step='decoding 8 tokens')\nos.kill(os.getpid(), signal.{name})\ntime.sleep(30)")
-    trial = doctor.try_model("model.gguf")
-    assert not trial.ok
-    assert f"died with {name} while decoding 8 tokens" in trial.detail and cause in trial.detail
-    assert fix in trial.fix
-
-
-def test_the_words_of_an_abort_include_the_check_that_failed(child):
-    child(
-        "say(step='loading the weights')\n"
-        "print('ggml.c:12: GGML_ASSERT(n > 0) failed\\nsome more', file=sys.stderr, flush=True)\nos.abort()"
-    )
-    assert "It said: ggml.c:12: GGML_ASSERT(n > 0) failed" in doctor.try_model("model.gguf").detail
-
-
-def test_a_child_that_hangs_is_ended_and_told(child, tmp_path):
-    written = tmp_path / "pid"
-    child(f"open({str(written)!r}, 'w').write(str(os.getpid()))\nsay(step='making a context')\ntime.sleep(600)")
-    trial = doctor.try_model("model.gguf", timeout_s=1.5)
-    assert not trial.ok and "not done after 2 s, while making a context" in trial.detail
-    assert "smaller model" in trial.fix
-    assert not psutil.pid_exists(int(written.read_text()))
-
-
-def test_a_large_file_may_take_longer(child, tmp_path):
-    large = tmp_path / "large.gguf"
-    with large.open("wb") as file:
-        file.truncate(2**30)  # sparse: takes no room
-    child("time.sleep(1.2)\nsay(found='fine')")
-    assert doctor.try_model(large, timeout_s=0.1).ok
-    assert not doctor.try_model(tmp_path, timeout_s=0.1).ok
-
-
-def test_a_python_error_in_the_child_is_told(child):
-    child("say(step='importing llama.cpp')\nraise OSError('libllama.so: cannot open shared object file')")
-    trial = doctor.try_build()
-    assert not trial.ok
-    assert "failed while importing llama.cpp (exit code 1)" in trial.detail and "libllama.so" in trial.detail
-    assert trial.fix == REINSTALL
-
-
-def test_a_child_that_says_nothing_or_nonsense_has_not_succeeded(child):
-    for script in ("", "print('[1, 2]')", "print('{broken')", "sys.exit(3)", "say(step='importing llama.cpp')"):
-        child(script)
-        assert not doctor.try_model("model.gguf").ok
-
-
-def test_chatter_between_the_lines_is_left_out(child):
-    child("say(step='x')\nprint('native chatter')\nsay(found='fine', features=['AVX'])\nprint('more')")
-    assert doctor.try_build() == doctor.Trial(True, "fine", features=("AVX",))
-
-
-def test_require_raises_with_the_words_of_the_trial(child):
-    child("say(step='decoding 1 token')\nos.kill(os.getpid(), signal.SIGILL)")
-    with pytest.raises(backend.ModelError) as refused:
-        doctor.require("folder/mine.gguf")
-    words = str(refused.value)
-    assert words.startswith("mine.gguf was tried in a process of its own: It died with SIGILL")
-    assert words.endswith(REINSTALL)
-    child("say(found='fine')")
-    doctor.require("folder/mine.gguf")
-
-
-# -- real children -----------------------------------------------------------------------------
-
-
-@pytest.mark.model
-@pytest.mark.parametrize("safe_path", ["", "1"])
-def test_the_embedded_model_passes_from_any_folder(embedded, tmp_path, monkeypatch, safe_path):
-    # A reader's folder may hold files that are named like modules, and the package may not be installed.
-    (tmp_path / "json.py").write_text("raise SystemExit('the wrong json')")
-    (tmp_path / "numpy.py").write_text("raise SystemExit('the wrong numpy')")
-    (tmp_path / "linked.gguf").symlink_to(embedded)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("PYTHONSAFEPATH", safe_path)
-    trial = doctor.try_model("linked.gguf")
-    assert trial.ok, trial
-    assert "Q4_1, 30 layers" in trial.detail and trial.fix == ""
-    doctor.require("linked.gguf")
-
-
-@pytest.mark.parametrize("content", [None, b"", b"no model", b"GGUF\x03\0\0\0" + b"\xff" * 64])
-def test_what_is_no_model_is_refused_in_words(tmp_path, content):
-    path = tmp_path / "mine.gguf"
-    if content is not None:
-        path.write_bytes(content)
-    with pytest.raises(backend.ModelError, match=r"mine\.gguf was tried .*mine\.gguf"):
-        doctor.require(path)
-
-
-@pytest.mark.model
-def test_the_build_says_what_it_was_built_for():
-    trial = doctor.try_build()
-    assert trial.ok and trial.detail == backend.build_info()
-    assert trial.features and f"({', '.join(trial.features)})" in trial.detail
-
-
-@pytest.mark.model
-def test_a_pair_is_compared_in_a_child(embedded, tmp_path, monkeypatch):
-    assert doctor.try_pair(embedded, embedded).ok
-    text = tmp_path / "text.gguf"
-    text.write_text("no model")
-    refused = doctor.try_pair(embedded, text)
-    assert not refused.ok and "text.gguf" in refused.detail and refused.fix
-
+from specnb.trial import REINSTALL, Trial
 
 # -- the report --------------------------------------------------------------------------------
 
@@ -253,8 +115,8 @@ def cpuinfo(folder: Path, flags: str) -> Path:
 
 
 def test_features_that_the_processor_lacks_are_named(healthy, no_models, monkeypatch, tmp_path):
-    trial = doctor.Trial(True, "a build", features=("SSE3", "AVX2", "AVX512", "AMX_INT8", "OPENMP"))
-    monkeypatch.setattr(doctor, "try_build", lambda: trial)
+    build = Trial(True, "a build", features=("SSE3", "AVX2", "AVX512", "AMX_INT8", "OPENMP"))
+    monkeypatch.setattr(doctor, "try_build", lambda: build)
     monkeypatch.setattr(doctor, "CPUINFO", cpuinfo(tmp_path, "fpu pni avx avx2 avx512f"))
     finding = named(doctor.examine())["processor"]
     assert not finding.ok and "built for AVX512, AMX_INT8, which" in finding.detail
@@ -273,8 +135,8 @@ def test_a_processor_that_lists_no_flags_is_not_judged(healthy, no_models, monke
         assert "processor" not in named(doctor.examine())
 
 
-def test_a_llama_cpp_that_kills_the_child_is_not_imported_here(healthy, child):
-    child("say(step='importing llama.cpp')\nos.kill(os.getpid(), signal.SIGILL)")
+def test_a_llama_cpp_that_kills_the_child_is_not_imported_here(healthy, monkeypatch):
+    monkeypatch.setattr(doctor, "try_build", lambda: Trial(False, "It died with SIGILL.", REINSTALL))
     report = doctor.examine()
     assert named(report)["llama.cpp"].fix == REINSTALL
     assert report.findings[-1].name == "llama.cpp"
@@ -309,7 +171,7 @@ def test_the_command_line_runs(tmp_path):
     ended = subprocess.run(
         [sys.executable, "-m", "specnb.doctor", str(tmp_path / "absent.gguf")],
         cwd=tmp_path,
-        env=os.environ | {"PYTHONPATH": str(doctor.PACKAGE_ROOT)},
+        env=os.environ | {"PYTHONPATH": str(trial.PACKAGE_ROOT)},
         capture_output=True,
         text=True,
         timeout=120,
@@ -320,4 +182,4 @@ def test_the_command_line_runs(tmp_path):
 
 def test_importing_the_doctor_does_not_import_llama_cpp():
     code = "import sys; from specnb import doctor; sys.exit('imported' if 'llama_cpp' in sys.modules else 0)"
-    subprocess.run([sys.executable, "-c", code], cwd=doctor.PACKAGE_ROOT, check=True)
+    subprocess.run([sys.executable, "-c", code], cwd=trial.PACKAGE_ROOT, check=True)

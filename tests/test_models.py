@@ -95,11 +95,19 @@ def test_a_draft_is_none_unless_named(file, monkeypatch):
     assert models.resolve_draft(None) == file
 
 
-@pytest.mark.parametrize("nonsense", ["absent.gguf", "owner/repository", "a/b/c:Q4_0", "folder/absent.gguf"])
+@pytest.mark.parametrize("nonsense", ["absent", "owner/repository", "a/b/c:Q4_0", "~nobody-here/x", "zero\0byte"])
 def test_what_is_neither_file_nor_hub_id_raises(nonsense):
     with pytest.raises(ModelError, match="neither a file nor a hub id") as refused:
         models.resolve(nonsense)
-    assert nonsense in str(refused.value)
+    assert repr(nonsense) in str(refused.value)
+
+
+@pytest.mark.parametrize("absent", ["absent.gguf", "folder/absent.gguf", "/folder/absent", "~/absent", "./absent"])
+def test_a_path_to_nothing_is_told_as_such(absent, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ModelError, match=r"There is no model file at /.*absent") as refused:
+        models.resolve(absent)
+    assert "hub" not in str(refused.value)
 
 
 @pytest.fixture

@@ -5,9 +5,17 @@ from __future__ import annotations
 import argparse
 import json
 
-from . import curve, drafters, overhead, redraw, synthetic
+from . import curve, drafters, hostile, lossless, overhead, redraw, synthetic
 
-BENCHMARKS = {"curve": curve, "drafters": drafters, "overhead": overhead, "redraw": redraw, "synthetic": synthetic}
+BENCHMARKS = {
+    "curve": curve,
+    "drafters": drafters,
+    "hostile": hostile,
+    "lossless": lossless,
+    "overhead": overhead,
+    "redraw": redraw,
+    "synthetic": synthetic,
+}
 """Each module has ``run(quick) -> figures`` (for JSON) and ``table(figures) -> str``; its docstring is the help."""
 
 
