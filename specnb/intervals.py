@@ -50,6 +50,26 @@ def ratio_interval(
     return _middle(ratios, confidence)
 
 
+def sum_ratio_interval(
+    numerators: Sequence[float], denominators: Sequence[float], confidence: float = 0.95, resamples: int = 2000
+) -> Interval | None:
+    """(low, high) for sum(numerators) / sum(denominators) over pairs, which are resampled together.
+
+    For rates over cycles: predicted over measured time, tokens over milliseconds. None for fewer than 3
+    pairs. ValueError as in ``ratio_interval``, and where the two are not equally many.
+    """
+    above = _checked(numerators, confidence, resamples)
+    below = _checked(denominators, confidence, resamples)
+    if above.size != below.size:
+        raise ValueError(f"Pairs need as many numerators as denominators; got {above.size} and {below.size}.")
+    if below.size and below.min() <= 0.0:
+        raise ValueError(f"A ratio needs denominators above 0; got {below.min():g}.")
+    if above.size < FEWEST_SAMPLES:
+        return None
+    drawn = np.random.default_rng(0).integers(0, above.size, (resamples, above.size))
+    return _middle(above[drawn].sum(axis=1) / below[drawn].sum(axis=1), confidence)
+
+
 def _checked(samples: Sequence[float], confidence: float, resamples: int) -> np.ndarray:
     if not 0.0 < confidence < 1.0:
         raise ValueError(f"confidence is a probability between 0 and 1, both excluded; got {confidence}.")

@@ -15,7 +15,8 @@ from statistics import fmean, median
 import numpy as np
 
 from . import theory
-from .records import Cycle, CycleCosts, CycleParts, CycleSample
+from .intervals import sum_ratio_interval
+from .records import Cycle, CycleCosts, CycleParts, CycleSample, LedgerCell
 
 FILLER = "filler"
 """Drafter's name in scripted cycles whose draft was made up."""
@@ -239,6 +240,44 @@ def ms_per_token_of_alpha(run: Sequence[CycleSample], alpha: float, prices: Pric
         else:  # the expected value of ``_fed_next``
             fed = 1.0 + all_kept if prices.keeps_drafts else expected
     return spent / tokens
+
+
+def cell(
+    runs: Sequence[Sequence[CycleSample]], prices: Prices, *, k: int, kind: str, contended: bool = False
+) -> LedgerCell:
+    """Runs of one setting on one prompt, measured and predicted. ValueError without a cycle."""
+    cycles = [sample for run in runs for sample in run]
+    if not cycles:
+        raise ValueError(f"There is no cycle of {prices.drafter} with k={k} on {kind!r} to predict.")
+    tested = sum(min(sample.drafted, sample.kept + 1) for sample in cycles)
+    alpha = sum(sample.kept for sample in cycles) / tested if tested else None
+    emitted = sum(sample.emitted for sample in cycles)
+    bills = [prices.of(sample) for sample in cycles]
+    return LedgerCell(
+        drafter=prices.drafter,
+        k=k,
+        kind=kind,
+        cycles=len(cycles),
+        tokens_per_cycle=emitted / len(cycles),
+        alpha=alpha,
+        measured_ms=sum(sample.ms for sample in cycles) / emitted,
+        predicted_ms=sum(bill.ms for bill in bills) / emitted,
+        of_alpha_ms=fmean(ms_per_token_of_alpha(run, alpha or 0.0, prices) for run in runs),
+        interval=sum_ratio_interval([bill.ms for bill in bills], [sample.ms for sample in cycles]),
+        predicted=mean_parts(bills),
+        measured=mean_parts(
+            [
+                CycleParts(
+                    draft=sample.draft_ms,
+                    verify=sample.verify_ms,
+                    sampling=sample.sampling_ms,
+                    bookkeeping=sample.other_ms,
+                )
+                for sample in cycles
+            ]
+        ),
+        contended=contended,
+    )
 
 
 def mean_parts(bills: Sequence[CycleParts]) -> CycleParts:

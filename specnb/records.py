@@ -1330,7 +1330,7 @@ class CardAlpha:
         if self.low > self.high:
             raise ValueError(f"The {where} runs from {self.low} to {self.high}: the lower bound is the larger one.")
         if self.kept is not None and self.drafted is not None and self.kept > self.drafted:
-            raise ValueError(f"The {where} rests on {self.kept} kept of {self.drafted} drafted tokens: acceptance over 1.")
+            raise ValueError(f"The {where} rests on {self.kept} kept of {self.drafted} drafted: acceptance over 1.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -1369,9 +1369,55 @@ class MachineCard:
                 if value is not None and not 0.0 < value < float("inf"):
                     raise ValueError(f"The card {self.label!r} says {value} times as fast on {choice.kind!r}.")
             if ends and ends[0] > ends[1]:
-                raise ValueError(f"The card {self.label!r} has an interval from {ends[0]} to {ends[1]} on {choice.kind!r}.")
+                raise ValueError(f"The card {self.label!r} has the interval {ends[0]} to {ends[1]} on {choice.kind!r}.")
 
     @property
     def staircase(self) -> CostCurve | None:
         """The target's staircase; None where none was measured."""
         return self.staircases[0] if self.staircases else None
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerCell:
+    """One setting on one prompt: what a token took and what the ledger says it should take, in milliseconds.
+
+    predicted_ms: from the tokens really kept. of_alpha_ms: from ``alpha`` (live, kept / tested; None when nothing was
+    tested) and the geometric assumption. interval: of predicted / measured, 95 %, over cycles; None for fewer than 3.
+    predicted, measured: the mean cycle's parts. A run's clock cannot tell all of them apart: its ``draft`` holds the
+    catching up, ``verify`` the rebuilds, ``bookkeeping`` the rollbacks. contended: another process held a core.
+    """
+
+    drafter: str
+    k: int
+    kind: str
+    cycles: int
+    tokens_per_cycle: float
+    alpha: float | None
+    measured_ms: float
+    predicted_ms: float
+    of_alpha_ms: float
+    interval: tuple[float, float] | None
+    predicted: CycleParts
+    measured: CycleParts
+    contended: bool = False
+
+    @property
+    def error(self) -> float:
+        """predicted / measured - 1, given what was kept: the error of the costs."""
+        return self.predicted_ms / self.measured_ms - 1.0
+
+    @property
+    def error_of_alpha(self) -> float:
+        """The same given alpha alone: the costs' error and the geometric assumption's."""
+        return self.of_alpha_ms / self.measured_ms - 1.0
+
+    def wholly_beyond(self, bound: float) -> bool:
+        """Whether the interval says that the error is more than ``bound`` in size, one way or the other."""
+        return self.interval is not None and (self.interval[0] > 1.0 + bound or self.interval[1] < 1.0 - bound)
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """Cells of several settings and prompts."""
+
+    cells: tuple[LedgerCell, ...]

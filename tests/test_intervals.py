@@ -7,7 +7,7 @@ from statistics import median
 import numpy as np
 import pytest
 
-from specnb.intervals import median_interval, ratio_interval
+from specnb.intervals import median_interval, ratio_interval, sum_ratio_interval
 
 
 def lognormal(seed: int, size: int = 30) -> list[float]:
@@ -89,3 +89,20 @@ def test_impossible_samples_are_refused_with_the_value():
         ratio_interval([1.0, 1.0, 1.0], [1.0, 0.0, 1.0])
     with pytest.raises(ValueError, match="got 0"):
         median_interval([1.0, 2.0, 3.0], resamples=0)
+
+
+def test_a_ratio_of_sums_resamples_pairs_together():
+    assert sum_ratio_interval([2.0, 20.0, 6.0], [1.0, 10.0, 3.0]) == (2.0, 2.0)
+    low, high = sum_ratio_interval([10.0, 12.0, 8.0, 11.0, 9.0] * 8, [10.0] * 40)
+    assert 0.9 < low < 1.0 < high < 1.1
+    # One long cycle weighs as much as its time.
+    low, high = sum_ratio_interval([1.0] * 30 + [300.0], [1.0] * 30 + [100.0])
+    assert low < 1.1 and 2.5 < high < 3.0
+
+
+def test_a_ratio_of_sums_refuses_what_is_no_pair():
+    assert sum_ratio_interval([1.0, 2.0], [1.0, 2.0]) is None
+    with pytest.raises(ValueError, match="got 3 and 4"):
+        sum_ratio_interval([1.0] * 3, [1.0] * 4)
+    with pytest.raises(ValueError, match="above 0; got 0"):
+        sum_ratio_interval([1.0] * 3, [1.0, 0.0, 1.0])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from specnb import ledger, theory
@@ -205,3 +207,44 @@ def test_rounds_are_put_together():
 
 def test_the_average_cycle():
     assert ledger.mean_parts([CycleParts(draft=1.0, verify=4.0), CycleParts(draft=2.0)]) == CycleParts(1.5, 0.0, 2.0)
+
+
+# --- a cell -----------------------------------------------------------------------------------
+
+
+def test_a_cell_lays_prediction_beside_measurement():
+    def run(slower):
+        times = {"draft_s": 0.004, "verify_s": 0.02 + slower, "sampling_s": 0.0003, "other_s": 0.00002}
+        cycles = [cycle(2, 2, start=100, **times), cycle(2, 0, start=103, **times), cycle(2, 1, start=104, **times)]
+        return ledger.samples(cycles, keeps_drafts=True, n_before=3)
+
+    found = ledger.cell([run(0.0), run(0.001)], TOY, k=2, kind="chat")
+    assert (found.drafter, found.k, found.kind, found.cycles) == ("draft_model", 2, "chat", 6)
+    assert found.tokens_per_cycle == 2.0
+    assert found.alpha == pytest.approx(3 / 5)
+    assert found.measured_ms == pytest.approx((24.32 + 0.5) / 2)
+    # Full: 24.32. Refused after it: one more to read (1 ms), a rollback. One kept: the same without the reading.
+    assert found.predicted_ms == pytest.approx((24.32 + 25.15 + 24.25) / 6)
+    assert found.error == pytest.approx(found.predicted_ms / found.measured_ms - 1)
+    assert found.interval[0] < 1 + found.error < found.interval[1]
+    assert not found.wholly_beyond(0.06)
+    assert found.measured.passing == pytest.approx(20.5)
+    assert found.predicted.drafting == pytest.approx(4.0 + 1 / 3)
+    assert found.of_alpha_ms == pytest.approx(ledger.ms_per_token_of_alpha(run(0.0), 3 / 5, TOY))
+
+
+def test_an_interval_wholly_beyond_a_bound_is_told_on_either_side():
+    def with_interval(*ends):
+        one = ledger.samples([cycle(2, 0, start=100, verify_s=0.02)] * 3, keeps_drafts=True)
+        return replace(ledger.cell([one], TOY, k=2, kind="chat"), interval=ends or None)
+
+    assert with_interval(1.07, 1.2).wholly_beyond(0.06)
+    assert with_interval(0.8, 0.93).wholly_beyond(0.06)
+    assert not with_interval(0.8, 0.95).wholly_beyond(0.06)
+    assert not with_interval(1.05, 1.2).wholly_beyond(0.06)
+    assert not with_interval().wholly_beyond(0.06)
+
+
+def test_a_cell_without_a_cycle_is_refused():
+    with pytest.raises(ValueError, match="no cycle of draft_model with k=2 on 'chat'"):
+        ledger.cell([], TOY, k=2, kind="chat")
