@@ -29,6 +29,9 @@ _KIND = gguf.GGUFValueType
 _F32 = gguf.GGMLQuantizationType.F32
 
 CONTEXT_LENGTH = 4096
+MOST_LAYERS = 512
+"""LLAMA_MAX_LAYERS of llama.cpp (src/llama-hparams.h), which ends the process where a file has more."""
+
 LEFTOVER_S = 24 * 3600.0
 """A file older than this was left by a process that was killed; the next use removes it."""
 
@@ -62,7 +65,7 @@ class Shape:
         if self.architecture not in ("llama", "qwen2"):
             raise ValueError(f"A synthetic model is llama or qwen2; {self.architecture!r} is not built.")
         sizes = (self.n_layer, self.n_embd, self.n_ff, self.n_head, self.n_head_kv, self.head_size, self.n_vocab)
-        if min(sizes) < 1 or self.n_head % self.n_head_kv:
+        if min(sizes) < 1 or self.n_head % self.n_head_kv or self.n_layer > MOST_LAYERS:
             raise ValueError(f"The shape {self.name!r} has impossible dimensions: {sizes}.")
 
     @property
