@@ -11,9 +11,11 @@ from specnb.bench import drafters as drafters_bench
 from specnb.bench.__main__ import BENCHMARKS, main
 
 KEYS = {
+    "advise": {"share_of_best", "time_share", "rows"},
     "curve": {"seconds", "points", "max_ci_rel"},
     "drafters": {"rows"},
     "hostile": {"files", "dead_kernels", "hangs"},
+    "ledger": {"median_error", "max_error", "rows"},
     "overhead": {"share_in_llama", "peak_mib"},
     "redraw": {"median_ms", "p95_ms"},
     "synthetic": {"worst_error", "median_error", "rows"},

@@ -5,12 +5,14 @@ from __future__ import annotations
 import argparse
 import json
 
-from . import curve, drafters, hostile, lossless, overhead, redraw, synthetic
+from . import advise, curve, drafters, hostile, ledger, lossless, overhead, redraw, synthetic
 
 BENCHMARKS = {
+    "advise": advise,
     "curve": curve,
     "drafters": drafters,
     "hostile": hostile,
+    "ledger": ledger,
     "lossless": lossless,
     "overhead": overhead,
     "redraw": redraw,
