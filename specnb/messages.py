@@ -10,8 +10,23 @@ import html
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal
+from statistics import median
 
-from .records import Advice, Choice, CostCurve, Diagnosis, Hopeless, Loop, ObservedCounts, Run, Setting, Trial
+from .records import (
+    Advice,
+    CardAlpha,
+    Choice,
+    CostCurve,
+    Diagnosis,
+    Hopeless,
+    LedgerCell,
+    Loop,
+    MachineCard,
+    ObservedCounts,
+    Run,
+    Setting,
+    Trial,
+)
 
 # --- numbers ----------------------------------------------------------------------------------
 
@@ -1397,3 +1412,159 @@ def p_min_alt(rows: Sequence[tuple[float, float, float]]) -> str:
         f"p_min {number(p_min, 2)} {percent(rate)} and {tokens_per_second(speed)}" for p_min, rate, speed in rows
     )
     return f"Acceptance rate and speed by p_min: {told}."
+
+
+# --- machine cards ----------------------------------------------------------------------------
+
+CARD_MTP, CARD_MTP_TARGET = "mtp", "a model with prediction heads of its own"
+CARD_STAIRCASE_TITLE = "What a pass costs"
+CARD_ALPHA_TITLE = "How good drafts are (live alpha)"
+CARD_BEST_TITLE = "What to set"
+CARD_NO_STAIRCASE = "no staircase on this card"
+CARD_NO_ALPHA = "no alpha on this card"
+CARD_NO_BEST = "no setting on this card"
+CARD_OFF = "leave it off"
+CARD_BEST_K = "at the best k"
+CARD_ALL_KINDS = "all kinds"
+SAME_ALPHA_TITLE = "The same drafter on every machine"
+CARDS_TITLE = "The same staircase on every machine, each in units of its T(1)"
+
+
+def card_label(machine: str, cores: int | None) -> str:
+    return machine if cores is None else f"{machine}, {counted(cores, 'core')}"
+
+
+def card_provenance(day: str, method: str, trials: int) -> str:
+    return f"Measured on {day}: a {method} sweep of {counted(trials, 'run')}."
+
+
+def card_recorded(first: str, last: str, files: int) -> str:
+    days = first if first == last else f"{first} to {last}"
+    return f"Recorded on {days} by the workbook's notebooks: {counted(files, 'recording')}."
+
+
+def card_published(source: str) -> str:
+    return f"published in {source}"
+
+
+def card_no_staircase(folder: str) -> str:
+    return f"No cost curve of a known model was recorded in {folder}; a card needs one."
+
+
+def card_head(card: MachineCard) -> list[str]:
+    """What stands at the top of the page: the machine, the target, where the figures come from."""
+    machine = card.machine
+    memory = None if machine.memory_gib is None else f"{number(machine.memory_gib)} GiB"
+    cores = None if machine.cores is None else counted(machine.cores, "core")
+    known = [machine.name, cores, memory, machine.os, machine.backend, machine.build]
+    return [listed(each for each in known if each), f"Target: {card.target}.", card.provenance]
+
+
+def card_choice(choice: Choice) -> tuple[str, str, str]:
+    """One row of "what to set": the kind, the setting, what it brings."""
+    kind = choice.kind or CARD_ALL_KINDS
+    if choice.setting is None or choice.speedup is None:
+        return kind, CARD_OFF, ""
+    setting = f"{choice.setting.drafter}, k={choice.setting.k}"
+    if choice.setting.p_min:
+        setting += f", p_min={number(choice.setting.p_min)}"
+    gain = speedup(choice.speedup)
+    if choice.interval is None:
+        return kind, setting, f"{gain}; no interval is known"
+    gain = at_interval(gain, *map(speedup, choice.interval))
+    if choice.verdict == "off":
+        return kind, CARD_OFF, f"best other: {setting}, {gain}"
+    return kind, setting, gain if choice.verdict == "on" else f"{gain}, not certain"
+
+
+def card_alpha_row(alpha: CardAlpha) -> str:
+    return f"{alpha.drafter}, {alpha.kind}" if alpha.kind else f"{alpha.drafter}, k={alpha.k}"
+
+
+def card_not_shown(count: int) -> str:
+    return f"and {count} more"
+
+
+def card_alt(card: MachineCard, costs: Mapping[int, float]) -> str:
+    """costs: N -> T(N) / T(1), those worth saying aloud."""
+    told = [f"Machine card. {' '.join(each if each.endswith('.') else each + '.' for each in card_head(card))}"]
+    if costs:
+        told.append(f"T(N) / T(1): {listed(f'{speedup(ratio)} at N={n}' for n, ratio in costs.items())}.")
+    if card.alphas:
+        rows = (f"{card_alpha_row(each)} {_ranged((each.low, each.high))}" for each in card.alphas)
+        told.append(f"Live alpha: {listed(rows)}.")
+    rows = (f"{kind}: {setting}" + (f", {gain}" if gain else "") for kind, setting, gain in map(card_choice, card.best))
+    if card.best:
+        told.append(f"What to set: {'; '.join(rows)}.")
+    return " ".join(told)
+
+
+def same_alpha_label(alpha: float, gamma: float) -> str:
+    return f"α = {number(alpha)}, {'free drafts' if gamma == 0.0 else f'gamma = {number(gamma)}'}"
+
+
+def same_alpha_entry(k: int, gain: float) -> str:
+    return CARD_OFF if k == 0 else f"k={k}: {speedup(gain)}"
+
+
+def same_alpha_alt(alpha: float, gamma: float, rows: Sequence[tuple[str, int, float]]) -> str:
+    """rows: (card's label, best k, speedup)."""
+    told = listed(f"{label} {same_alpha_entry(k, gain)}" for label, k, gain in rows)
+    label = same_alpha_label(alpha, gamma)
+    return f"{SAME_ALPHA_TITLE}: {label}. Speedup over plain decoding at the best k: {told}."
+
+
+def no_cards() -> str:
+    return "There is no machine card with a staircase to plot."
+
+
+# --- the ledger, part by part ------------------------------------------------------------------
+
+PARTS_TITLE = "Where every millisecond of a cycle goes"
+PART_NAMES = {
+    "draft": "draft",
+    "catch_up": "catching up",
+    "verify": "target pass",
+    "rebuild": "new graph",
+    "sampling": "sampling",
+    "rollback": "rollback",
+    "bookkeeping": "bookkeeping",
+}
+"""What the fields of ``CycleParts`` are called."""
+
+ERRORS_TITLE = "How far the ledger is off"
+MS_PER_TOKEN_AXIS = "measured milliseconds per token"
+ERROR_AXIS = "predicted / measured − 1, percent"
+
+
+def wrong_count(count: int, most: int) -> str:
+    return f"Between 1 and {most} cells fit this figure; got {count}. Choose the ones to compare."
+
+
+def cell_of_two_bars(cell: LedgerCell) -> str:
+    return f"{cell.drafter}, k={cell.k}\npredicted, measured"
+
+
+def cycle_parts_alt(cells: Sequence[LedgerCell]) -> str:
+    told = []
+    for cell in cells:
+        parts = listed(f"{name} {ms(getattr(cell.predicted, field))}" for field, name in PART_NAMES.items())
+        told.append(
+            f"{cell.drafter} at k={cell.k} on {cell.kind}: predicted {ms(cell.predicted.ms)} a cycle ({parts}), "
+            f"measured {ms(cell.measured.ms)}."
+        )
+    return " ".join([f"{PARTS_TITLE}.", *told])
+
+
+def ledger_errors_alt(cells: Sequence[LedgerCell]) -> str:
+    """One sentence a drafter: median and largest error from what was kept, median error from alpha alone."""
+    told = []
+    for drafter in dict.fromkeys(cell.drafter for cell in cells):
+        own = [cell for cell in cells if cell.drafter == drafter]
+        largest = max((cell.error for cell in own), key=abs)
+        told.append(
+            f"{drafter}, {counted(len(own), 'cell')}: from what was kept {change(median(cell.error for cell in own))} "
+            f"in the median and {change(largest)} at most; from alpha alone "
+            f"{change(median(cell.error_of_alpha for cell in own))} in the median."
+        )
+    return " ".join([f"{ERRORS_TITLE}, predicted over measured time per token.", *told])

@@ -60,6 +60,8 @@ FACTS = {
     "06-gamma": {"draft_ms": STUDY.draft_ms, "verify_ms": STUDY.verify_ms},
     "06-free-draft": {"verify_ms": STUDY.verify_ms},
     "05-possible": {"marginal": 25.0, "ceiling": 20.0},
+    "09-load": {"alpha": 0.5, "k": 3, "verify_ms": {1: 18, 2: 26, 4: 32, 8: 42, 16: 57, 32: 88, 64: 160}},
+    "09-p-min": {"rows": ((0.0, 0.6, 129.8), (0.3, 0.62, 131.3), (0.85, 0.89, 96.1))},
 }
 
 # Written apart from the exercises, from the definitions.
@@ -86,6 +88,10 @@ RIGHT = {
     "05-times-dearer": (2.817 / 17.074) / (0.63 / 7.62),
     "05-marginal": (638.74 - 462.96) * 1.048576 / (3.045 - 2.817),
     "05-possible": "no",
+    "09-load": 8,  # 88 / 42 is the first ratio above 1 + 0.5 + 0.25 + 0.125
+    "09-band": 0.7064,
+    "09-p-min": 0.3,
+    "09-structural": "the log",
 }
 
 NUMBERS = [id for id, each in exercises().items() if isinstance(each, NumberExercise)]
@@ -280,6 +286,9 @@ def test_the_listed_mistakes_are_those_that_readers_make():
         "06-gamma": {6.443: "inverse", 0.1346: "two rows", 2.817: "milliseconds"},
         "06-free-draft": {1.153: "must emit", 0.8672: "upside down", 0.5766: "share of k + 1"},
         "06-free-on-m5": {1.2246: "still paid for", 1.3884: "with itself", 1.7775: "measured plain speed"},
+        "09-load": {0: "always right", 4: "still pays"},
+        "09-band": {0.1498: "rate itself", 2.397: "cycle keeps", 3.397: "tokens per cycle", 0.5826: "one token more"},
+        "09-p-min": {0.85: "another column", 131.3: "its speed"},
         "05-times-dearer": {0.165: "gamma itself", 0.0827: "without the time", 0.501: "upside down"},
         "05-marginal": {771.0: "MiB per", 752.9: "GiB per", 220.0: "larger file", 172.3: "smaller file"},
     }
@@ -437,7 +446,9 @@ def test_an_answer_outside_the_options_lists_them():
 def test_each_option_that_can_be_wrong_has_a_diagnosis(exercise_id):
     exercise = exercises()[exercise_id]
     never_wrong = set(exercise.options) - set(exercise.diagnoses)
-    assert never_wrong == ({"03-why": {"alpha"}, "06-second-head": {"independence"}}.get(exercise_id, set()))
+    assert never_wrong == (
+        {"03-why": {"alpha"}, "06-second-head": {"independence"}, "09-structural": {"the log"}}.get(exercise_id, set())
+    )
 
 
 # --- functions --------------------------------------------------------------------------------

@@ -12,18 +12,25 @@ import pytest
 from specnb import records, store
 from specnb.records import (
     AdaptiveRun,
+    CardAlpha,
+    Choice,
     Context,
     CostCurve,
     Cycle,
+    Diagnosis,
     Draft,
     DraftCost,
+    DraftPrice,
     FieldReports,
     LayerSearch,
     LayerSet,
     LayerwiseCost,
     Limits,
+    LoadRun,
+    LoadSweep,
     Loop,
     Machine,
+    MachineCard,
     MemoryBandwidth,
     ModelInfo,
     ObservedCounts,
@@ -36,12 +43,15 @@ from specnb.records import (
     PublishedKernel,
     PublishedLedgerRow,
     PublishedPoint,
+    PublishedRepeat,
     PublishedRun,
     PublishedStudy,
     PublishedSweep,
     Run,
     RunSet,
     Sampling,
+    Setting,
+    SharedPass,
 )
 
 DAY = date(2025, 11, 29)
@@ -110,7 +120,18 @@ STUDY = PublishedStudy(
 REPORTS = FieldReports("Reports", "Several people", (CURVE,), (COUNTS,), (COUNTS, COUNTS), (SWEEP,))
 
 LAYERWISE = LayerwiseCost(
-    "llama-8B", "Q4_0", 1, 4, 32, 8, 4, 4, ((1, 10.5, 22.5), (2, 11.5, 24.5)), context_length=16, threads=2, contended=False
+    "llama-8B",
+    "Q4_0",
+    1,
+    4,
+    32,
+    8,
+    4,
+    4,
+    ((1, 10.5, 22.5), (2, 11.5, 24.5)),
+    context_length=16,
+    threads=2,
+    contended=False,
 )
 PASS_COST = PassCost("ten layers", "Q8_0", 10, 70, 75, (2.5, 2.75))
 BANDWIDTH = MemoryBandwidth(((1, 9.5), (2, 12.5)), 512.0, True)
@@ -119,7 +140,27 @@ PICK = Pick("eagle", 3, tried=False, alphas=(("ngram_simple", 0.5), ("eagle", 0.
 
 OBSERVED = ObservedCounts("llama-server log", "answer 1", 259, 167, (87, 87), (88, 88), 256, 1, 3, (70, 55, 42), (0.5,))
 
+REPEAT = PublishedRepeat("a server", "somebody#1", 46.5, 167.5, "a warm cache")
+DIAGNOSIS = Diagnosis("too long", 7, "Text.", alpha=0.75, acceptance=0.5, speedup=0.75, better_k=3, better_speedup=1.25)
+SHARED_PASS = SharedPass(4, 16, 12, 10, 8, 12, 0.0, 0.0625, 0.001)
+LOAD_RUN = LoadRun(4, "a drafter", 3, 320, (SHARED_PASS, SHARED_PASS))
+
+CARD_ALPHA = CardAlpha("eagle", "code", 2, 0.5, 0.5, 0.25, 0.75, kept=20, drafted=80)
+CARD = MachineCard(
+    "Test CPU, 2 cores",
+    MACHINE,
+    "Measured on 2025-11-29",
+    "Tiny Q4_0",
+    (CURVE,),
+    {"draft_model": "Tinier"},
+    (DraftPrice("eagle", 1.5, 0.5),),
+    (CARD_ALPHA, CardAlpha("mtp", "", 1, 0.875, 0.875)),
+    (Choice("code", "on", Setting("eagle", 2), 1.25, (1.125, 1.5)), Choice("", "off", None, None)),
+)
+
 EVERY_RECORD = [
+    CARD_ALPHA,
+    CARD,
     OBSERVED,
     ObservedCounts("vLLM log", "1", 5, 0, acceptance=0.0, mean_length=1.0, seconds=2.5, requests=None, rounded=True),
     Limits(k=4, n_min=1, p_min=0.75, room=9),
@@ -156,6 +197,12 @@ EVERY_RECORD = [
     SWEEP.points[0],
     SWEEP,
     REPORTS,
+    dataclasses.replace(REPORTS, repeats=(REPEAT,)),
+    REPEAT,
+    DIAGNOSIS,
+    SHARED_PASS,
+    LOAD_RUN,
+    LoadSweep((LOAD_RUN, dataclasses.replace(LOAD_RUN, drafter="none", k=0, passes=()))),
 ]
 
 

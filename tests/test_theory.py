@@ -504,3 +504,31 @@ def test_alpha_bounds_are_those_of_the_two_extreme_runs():
 def test_alpha_bounds_refuse_impossible_numbers_by_name(tokens, mean, longest, number):
     with pytest.raises(ValueError, match=number):
         theory.alpha_bounds(tokens, mean, longest)
+
+
+# --- several sequences ------------------------------------------------------------------------------
+
+
+def test_with_one_sequence_load_is_the_ordinary_speedup():
+    for alpha, k, draft_ms, other_ms in ((0.7, 3, 2.0, 0.0), (0.3, 1, 0.0, 1.5)):
+        alone = theory.speedup(alpha, k, draft_ms, FLAT_LOAD, FLAT_LOAD[1] + other_ms, other_ms=other_ms)
+        assert theory.speedup_under_load(alpha, k, 1, draft_ms, FLAT_LOAD, other_ms=other_ms) == pytest.approx(alone)
+
+
+def test_a_flat_staircase_is_as_good_under_load_and_a_serial_one_never_is():
+    serial = {n: 10.0 * n for n in FLAT_LOAD}
+    for sequences in (1, 2, 4, 8):
+        assert theory.speedup_under_load(0.5, 1, sequences, 0.0, FLAT_LOAD) == pytest.approx(1.5)
+        assert theory.speedup_under_load(0.5, 1, sequences, 0.0, serial) == pytest.approx(0.75)
+    # Drafts are made one after the other, so under load they cost what they would alone, times the sequences.
+    assert theory.speedup_under_load(1.0, 1, 4, 2.0, FLAT_LOAD) == pytest.approx(2 * 10 / 18)
+
+
+def test_load_needs_both_passes_and_a_sequence():
+    with pytest.raises(KeyError, match="N=6"):
+        theory.speedup_under_load(0.5, 1, 3, 0.0, {3: 10.0})
+    with pytest.raises(ValueError, match="got 0"):
+        theory.speedup_under_load(0.5, 1, 0, 0.0, FLAT_LOAD)
+
+
+FLAT_LOAD = dict.fromkeys(range(1, 33), 10.0)
