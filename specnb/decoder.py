@@ -76,8 +76,8 @@ def prefill(session: Target, policy: Policy, prompt: Sequence[int]) -> None:
         k = policy.longest_k(drafter)
         if k + 1 > session.n_batch:
             raise ValueError(
-                f"k = {k} needs a pass over {k + 1} tokens, but a pass holds {session.n_batch} (n_batch). Use a "
-                "smaller k or a larger n_batch."
+                f"k = {k} needs a pass over {k + 1} tokens, but a pass of this session holds "
+                f"{session.n_batch}. Use a smaller k."
             )
         for head in heads((drafter,)):
             if session.states is None:

@@ -8,13 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
+from statistics import median
 from typing import TypeVar
 
 from . import drafters, machine, measure, messages, models, store, trained
+from .adaptive import Adaptive, Costs
 from .backend import BatchSession, Model, Session, VectorSession
 from .drafters import Drafter
 from .prompts import Prompt
-from .records import CostCurve, Cycle, DraftCost, DraftMemory, Limits, LoadSweep, Run, Sampling
+from .records import AdaptiveRun, CostCurve, Cycle, DraftCost, DraftMemory, Limits, LoadSweep, Run, Sampling
 
 LIVE_NS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 13, 17)
 """N that a live prediction needs: every k up to 8, then 10, 12 and 16."""
@@ -22,6 +24,12 @@ LIVE_NS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 13, 17)
 DRAFT_MODEL_DROPS, LAYER_SKIP_DROPS = 4, 7
 """Layers left out of the untrained drafts. "draft_model" is one of them for a target that is not the embedded model
 when the reader names no draft: the subset that agrees more and costs more."""
+
+LONGEST_K = LIVE_NS[-1] - 1
+"""The longest draft of the adaptive policy."""
+
+OTHER_TOKENS = 24
+"""Plain tokens from which sampling and bookkeeping are timed."""
 
 MODEL_DRAFTERS = (drafters.DraftModel.name, drafters.LayerSkip.name, *trained.KINDS)
 
@@ -52,6 +60,7 @@ class Lab:
         self._draft_name = draft
         self._draft: tuple[Path, Model, Session | VectorSession] | None = None
         self._staircases: dict[str, CostCurve] = {}
+        self._adaptive_costs: dict[str, Costs] = {}
         self._embedding: trained.Embedding | None = None
         self._open(format)
 
@@ -140,6 +149,57 @@ class Lab:
             stopped=stopped,
             on_cycle=on_cycle,
         )
+
+    def adaptive_drafters(self) -> tuple[Drafter, ...]:
+        """What the adaptive policy chooses from: a look-up, and the drafter with a model that costs least here."""
+        model = drafters.Eagle.name if self.embedded else drafters.DraftModel.name
+        return drafters.NgramSimple(m=LONGEST_K), self.drafter(model)
+
+    def adaptive_costs(self, text: str | Prompt) -> Costs:
+        """What the adaptive policy has to know beforehand, measured apart from any run; kept for the next text."""
+        if self.format in self._adaptive_costs:
+            return self._adaptive_costs[self.format]
+        offered = self.adaptive_drafters()  # may open the session anew
+        draft_ms = {drafter.name: self.draft_ms(drafter.name, text) for drafter in offered}
+        plain = self.run(text, max_tokens=OTHER_TOKENS)
+        curve = self.staircase()
+        costs = Costs(
+            verify_ms=curve.median_ms,
+            draft_ms=draft_ms,
+            other_ms=1e3 * median(cycle.sampling_s + cycle.other_s for cycle in plain.cycles),
+            switch_ms=measure.switch_ms(self.session),
+        )
+        if not curve.contended:
+            self._adaptive_costs[self.format] = costs
+        return costs
+
+    def run_adaptive(
+        self,
+        text: str | Prompt | Sequence[int],
+        costs: Costs,
+        *,
+        longest_k: int = LONGEST_K,
+        sampling: Sampling | None = None,
+        max_tokens: int = 128,
+        stopped: Callable[[], bool] = lambda: False,
+        on_cycle: Callable[[Cycle], None] = lambda _cycle: None,
+    ) -> AdaptiveRun:
+        """Generates once under the adaptive policy, which begins to learn anew."""
+        tokens = self.prompt(text) if isinstance(text, (str, Prompt)) else tuple(text)
+        policy = Adaptive(self.adaptive_drafters(), costs, longest_k=longest_k)  # may open the session anew
+        run = measure.run_policy(
+            self.session,
+            policy,
+            tokens,
+            name=Adaptive.name,
+            limits=Limits(k=longest_k),
+            sampling=sampling or Sampling(),
+            max_tokens=max_tokens,
+            prompt_kind=text.kind if isinstance(text, Prompt) else "",
+            stopped=stopped,
+            on_cycle=on_cycle,
+        )
+        return AdaptiveRun(run, tuple(policy.picks))
 
     def draft_from(self, path: Path) -> drafters.DraftModel:
         """A draft model of your choice: another format of the target, some of its layers, another file.

@@ -188,11 +188,13 @@ def layer_grid(source: Path, layer_counts: Sequence[int], formats: Sequence[str]
 
     Labels are ``grid_label(layers, format)`` and ``HOLLOW``. settings: ``pass_costs``'s.
     """
-    files = {
-        grid_label(count, format): models.layer_subset(models.in_format(source, format), range(count))
-        for format in formats
-        for count in layer_counts
-    }
+    files = {}
+    for format in formats:
+        whole = models.in_format(source, format)
+        n_layer = synthetic.shape_of(whole).n_layer
+        for count in layer_counts:
+            path = whole if count == n_layer else models.layer_subset(whole, range(count))
+            files[grid_label(count, format)] = path
     shape = replace(synthetic.hollow(synthetic.shape_of(source)), n_layer=max(layer_counts))
     with synthetic.model_file(synthetic.plan(shape, "F32")) as path:
         return pass_costs({**files, HOLLOW: path}, **settings)
@@ -263,6 +265,26 @@ def _timed_pass(session: Session, tokens: Sequence[int]) -> float:
     elapsed_ms = (perf_counter() - before) * 1e3
     session.rewind(n_keep)
     return elapsed_ms
+
+
+def switch_ms(
+    session: Session, ns: Sequence[int] = (1, 3, 5, 9), *, context_length: int = 128, rounds: int = 8, seed: int = 0
+) -> float:
+    """Milliseconds a pass takes longer when its N is not that of the pass before: the median over ``rounds`` of each N.
+
+    llama.cpp then builds its compute graph anew. Each N is visited in a new random order: one pass
+    after the change against the one that follows it. Empties the session.
+    """
+    token, order = _filler(session.model), random.Random(seed)
+    session.rewind(0)
+    session.extend([token(i) for i in range(context_length)], rows="none")
+    longer: list[float] = []
+    for _ in range(rounds):
+        for n in order.sample(list(ns), len(ns)):
+            tokens = [token(n * 100 + i) for i in range(n)]
+            longer.append(_timed_pass(session, tokens) - _timed_pass(session, tokens))
+    session.rewind(0)
+    return max(0.0, median(longer))
 
 
 def widest_interval(samples: Sequence[tuple[int, float]]) -> float:
@@ -337,12 +359,43 @@ def run(
     stop: strings that end the text and are not part of it; the token that completes one is the last emitted.
     exact: verify by passes over one token (``decoder.decode``).
     """
+    return run_policy(
+        session,
+        Fixed(drafter, limits),
+        prompt,
+        name=drafter.name,
+        limits=limits,
+        sampling=sampling,
+        max_tokens=max_tokens,
+        prompt_kind=prompt_kind,
+        stop=stop,
+        exact=exact,
+        stopped=stopped,
+        on_cycle=on_cycle,
+    )
+
+
+def run_policy(
+    session: Session,
+    policy: decoder.Policy,
+    prompt: Sequence[int],
+    *,
+    name: str,
+    limits: Limits,
+    sampling: Sampling,
+    max_tokens: int,
+    prompt_kind: str = "",
+    stop: Sequence[str] = (),
+    exact: bool = False,
+    stopped: Callable[[], bool] = lambda: False,
+    on_cycle: Callable[[Cycle], None] = lambda _cycle: None,
+) -> Run:
+    """As ``run``, for any policy: the record says ``name`` and ``limits``, and each cycle who drafted in it."""
     model = session.model
-    policy = Fixed(drafter, limits)
     start = perf_counter()
     decoder.prefill(session, policy, prompt)
     prefill_s = perf_counter() - start
-    in_llama_before = session.in_llama_s + _draft_seconds(drafter)
+    in_llama_before = session.in_llama_s + _draft_seconds(policy.drafters)
     cycles: list[Cycle] = []
     sampler = Sampler(sampling, prompt=prompt)
     assembler = Assembler(model.piece, stop=stop)
@@ -362,7 +415,7 @@ def run(
     return Run(
         prompt_tokens=tuple(prompt),
         cycles=tuple(cycles),
-        drafter=drafter.name,
+        drafter=name,
         k=limits.k,
         n_min=limits.n_min,
         p_min=limits.p_min,
@@ -372,7 +425,7 @@ def run(
         prompt_kind=prompt_kind,
         text=assembler.text,
         finish="stop string" if assembler.stopped else _finish(tokens, model, max_tokens, stopped()),
-        in_llama_s=session.in_llama_s + _draft_seconds(drafter) - in_llama_before,
+        in_llama_s=session.in_llama_s + _draft_seconds(policy.drafters) - in_llama_before,
     )
 
 
@@ -459,9 +512,10 @@ def _load_run(
     return LoadRun(len(texts), label, k, held, tuple(shared_pass(cycles) for cycles in passes))
 
 
-def _draft_seconds(drafter: Drafter) -> float:
-    """Seconds a drafter, or those of a chain, have spent inside llama.cpp; none for look-ups, which use no model."""
-    sessions = (getattr(each, "session", None) for each in getattr(drafter, "drafters", (drafter,)))
+def _draft_seconds(drafters: Sequence[Drafter]) -> float:
+    """Seconds that drafters, those of chains included, have spent inside llama.cpp; look-ups use no model."""
+    each = (inner for drafter in drafters for inner in getattr(drafter, "drafters", (drafter,)))
+    sessions = (getattr(drafter, "session", None) for drafter in each)
     return sum(session.in_llama_s for session in sessions if session is not None)
 
 
