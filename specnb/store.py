@@ -32,6 +32,7 @@ from numbers import Real
 from operator import index
 from pathlib import Path
 
+from . import records
 from .records import CostCurve, Cycle, DraftCost, FieldReports, LayerSearch, Machine, PublishedStudy, Run
 
 DATA = Path(__file__).resolve().parents[1] / "data"
@@ -109,6 +110,28 @@ def load_saved(path: str | Path, record_type: type[Record]) -> Saved[Record]:
         raise BadRecord(f"{path.name}: {problem}") from None
     except RecursionError:
         raise BadRecord(f"{path.name}: is nested too deeply for a result file.") from None
+
+
+def load_any(path: str | Path) -> Saved[object]:
+    """Like ``load_saved``, the record's type told by the file's schema. BadRecord where no record has that one."""
+    path = Path(path)
+    try:
+        document = _read(path)
+        found = document.get("schema") if isinstance(document, dict) else None
+        known = _record_types()
+        if not isinstance(found, str) or found not in known:
+            raise _Problem(f"is {_shown(found)}, which is no record of this specnb.").inside("schema")
+        return _from_document(known[found], document)
+    except _Problem as problem:
+        raise BadRecord(f"{path.name}: {problem}") from None
+    except RecursionError:
+        raise BadRecord(f"{path.name}: is nested too deeply for a result file.") from None
+
+
+@cache
+def _record_types() -> Mapping[str, type]:
+    types_of_records = (each for each in vars(records).values() if isinstance(each, type) and is_dataclass(each))
+    return types.MappingProxyType({schema_of(each): each for each in types_of_records})
 
 
 def save_curve(curve: CostCurve, path: str | Path, *, recorded_on: date | None = None) -> Path:

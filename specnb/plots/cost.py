@@ -77,7 +77,7 @@ def describe_cost_curve(
     return " ".join(
         messages.cost_curve_alt(
             curve.label,
-            _spoken(curve.median_ms, edges),
+            spoken(curve.median_ms, edges),
             marks if curve is several[0] else (),
             dips if curve is several[0] else (),
             messages.curve_label(curve),
@@ -228,8 +228,8 @@ def _odd_part(n: int) -> int:
     return n // (n & -n)
 
 
-def _spoken(values: Mapping[int, float], needed: Iterable[int] = ()) -> dict[int, float]:
-    """All values when they are few; else N up to 9, powers of two, the last, and those needed."""
+def spoken(values: Mapping[int, float], needed: Iterable[int] = ()) -> dict[int, float]:
+    """What an alt text says of a curve: all values when few; else N up to 9, powers of two, the last, those needed."""
     if len(values) <= MOST_SPOKEN:
         return dict(values)
     last = max(values)
@@ -237,5 +237,5 @@ def _spoken(values: Mapping[int, float], needed: Iterable[int] = ()) -> dict[int
 
 
 def _describe_relative(curves: Sequence[CostCurve], labels: Sequence[str], title: str) -> str:
-    told = {label: _spoken(_relative(curve)) for label, curve in zip(labels, curves, strict=True)}
+    told = {label: spoken(_relative(curve)) for label, curve in zip(labels, curves, strict=True)}
     return messages.relative_curves_alt(title, told, messages.curve_labels(curves))
