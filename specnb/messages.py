@@ -1049,6 +1049,17 @@ INTAKE_NOTHING = (
     'llama-server\'s line "draft acceptance = …", its JSON timings (draft_n, draft_n_accepted), and the metrics of '
     "llama-server and vLLM (…spec_decode_num_…)."
 )
+INTAKE_HINT = "Paste the end of a log, a JSON answer, or metrics"
+INTAKE_FILE, INTAKE_READ, INTAKE_ASK = "a file", "Read it", "Ask the server"
+INTAKE_ADDRESS_HINT = "or a server's address, such as http://localhost:8080/metrics"
+INTAKE_K = "k, if not in it (0: not known)"
+INTAKE_PLAIN = "plain tokens/s (0: not known)"
+INTAKE_NO_STAIRCASE = "none"
+INTAKE_READY = "Paste something and read it. An address is asked once, when you press its button."
+INTAKE_READING = "Reading …"
+INTAKE_WIDGET_ALT = (
+    "A box to paste a log into, a button for a file, a field for a server's address, and a report of what the numbers say."
+)
 INTAKE_PASTED, INTAKE_STDIN = "the pasted text", "standard input"
 INTAKE_NO_CREDENTIALS = "The address holds a name or password; none is ever sent. Give it without, or save the text."
 INTAKE_TESTED_UNKNOWN = (
@@ -1328,6 +1339,15 @@ def intake_contradiction(text: str) -> str:
 
 def intake_note(text: str) -> str:
     return f"Note: {text}"
+
+
+def intake_shown(lines: Iterable[str]) -> str:
+    """A report as HTML, every character of a stranger's text escaped."""
+    text = html.escape("\n".join(lines))
+    return (
+        '<div role="status" style="white-space:pre-wrap;line-height:1.5;background:#fff;color:#1a1a1a;'
+        f'border:1px solid #bbb;border-radius:4px;padding:8px 10px;max-width:60em">{text}</div>'
+    )
 
 
 def intake_refused(text: str) -> str:

@@ -15,15 +15,22 @@ import numpy as np
 import pytest
 from matplotlib.axes import Axes
 
-from specnb import messages, plots, render, theory
+from specnb import floor, messages, plots, render, theory
 from specnb.records import (
     CostCurve,
     Cycle,
+    CycleParts,
+    LayerwiseCost,
+    LedgerCell,
+    LoadRun,
+    LoadSweep,
     Machine,
     ModelInfo,
+    PassCost,
     PublishedLedgerRow,
     Run,
     Sampling,
+    SharedPass,
 )
 
 # Published by Lei阅读, the M5 Pro article: M5 Pro, Metal, Qwen2.5-7B-Instruct Q4_K_M with a 0.5B draft, greedy.
@@ -84,6 +91,22 @@ def speedups(draft_ms: float) -> dict[int, float]:
     return {n - 1: theory.speedup(0.69, n - 1, draft_ms, M5_MS, PLAIN_MS) for n in M5_MS if n > 1}
 
 
+def ledger_cell(drafter: str, k: int, error: float, interval: tuple[float, float] | None = None) -> LedgerCell:
+    parts = CycleParts(0.9 * k, 0.4, 5.0 + 2.2 * k, 0.3, 0.15, 0.012, 0.02)
+    clocked = CycleParts(draft=0.95 * k + 0.4, verify=5.1 + 2.3 * k, sampling=0.14, bookkeeping=0.04)
+    measured = clocked.ms / 1.8
+    predicted, of_alpha = (1 + error) * measured, (1 - 2 * error) * measured
+    return LedgerCell(drafter, k, "code", 40, 1.8, 0.45, measured, predicted, of_alpha, interval, parts, clocked)
+
+
+CELLS = [
+    ledger_cell("draft_model", 4, -0.013, (0.97, 1.01)),
+    ledger_cell("eagle", 2, 0.02, (1.0, 1.04)),
+    ledger_cell("ngram_simple", 8, 0.004),
+    ledger_cell("layer_skip", 16, -0.05, (0.93, 0.96)),
+]
+
+
 DRAFTERS = {"eagle": (0.48, 0.04), "distilled": (0.35, 0.07), "layer_skip": (0.7, 0.8), "ngram_simple": (0.6, 0.0)}
 ALPHAS, GAMMAS = np.linspace(0.0, 1.0, 21), np.linspace(0.0, 1.0, 11)
 SPEEDUPS = (1.0 + ALPHAS[:, None]) / (1.2 + GAMMAS)
@@ -95,7 +118,27 @@ INTERVALS = [theory.alpha_interval(kept, tested) if tested else None for kept, t
 COUNTS, EXPECTED = [58, 46, 26, 70], theory.tokens_per_cycle_distribution(0.69, 3)
 ROWS = [(k, rate, theory.solve_alpha(1 + k * rate, k)) for k, rate in ACCEPTANCE.items()]
 
+RATES = {"7B Q4_K_M": 256.0, "0.5B Q4_K_M": 139.1, "0.5B Q8_0": 172.5}
+PASSES = tuple(
+    PassCost(f"{n} layers, {f}", f, n, 1, bytes_read, (ms, ms))
+    for n, f, bytes_read, ms in (
+        (10, "Q4_0", 4.8e7, 2.4), (30, "Q4_0", 9e7, 6.1), (10, "Q8_0", 6.7e7, 2.9), (30, "Q8_0", 1.4e8, 7.0)
+    )
+)  # fmt: skip
+TWO_TERMS_SAY = {"10 layers, Q8_0": 3.6, "30 layers, Q8_0": 9.0}
+SIZES = {"the article's 0.5B for a 7B": (0.083, 0.165), "10 of 30 layers": (0.48, 0.4), "0.5B for 7B": (0.065, 0.11)}
+SHARES = {"135M": floor.Shares(4.2, 1.5, 0.9), "0.5B": floor.Shares(15.0, 1.2, 6.0)}
+WHOLE = LayerwiseCost(
+    "qwen2-0.5B", "Q4_0", 4, 24, 24, 1, 1, 1,
+    tuple((n, 5.0, 20.0 + 6.0 * n + i) for n in (1, 2, 3, 4, 8) for i in range(4)), 16, 2, False,
+)  # fmt: skip
+PARTLY = LayerwiseCost(
+    "qwen2-7B", "Q4_0", 1, 4, 28, 1, 1, 1, tuple((n, 50.0, 80.0 + 30.0 * n + i) for n in (1, 2, 4) for i in (0, 3)),
+    16, 2, False,
+)  # fmt: skip
+
 # name -> draws, and describes the same data. Published numbers first, then as little as there can be.
+LAYER_SETS = {"first layers only": [(0.9, 0.5), (0.8, 0.4)], "least missed": [(0.9, 0.8)]}
 FIGURES: dict[str, tuple[Callable[..., Axes], Callable[[], str]]] = {
     "cost_m5": (
         lambda **ax: plots.plot_cost_curve(M5, cliffs=CLIFFS, dips=DIPS, **ax),
@@ -116,6 +159,34 @@ FIGURES: dict[str, tuple[Callable[..., Axes], Callable[[], str]]] = {
     "formats": (
         lambda **ax: plots.plot_formats([MINE, repeated("F16", 0.9), M5], **ax),
         lambda: plots.describe_formats([MINE, repeated("F16", 0.9), M5]),
+    ),
+    "effective_bandwidth": (
+        lambda **ax: plots.plot_effective_bandwidth(RATES, 307.0, ceiling_name="nominal", recorded="", **ax),
+        lambda: plots.describe_effective_bandwidth(RATES, 307.0, ceiling_name="nominal"),
+    ),
+    "effective_bandwidth_beyond": (
+        lambda **ax: plots.plot_effective_bandwidth({"in the cache": 30.0}, 12.0, **ax),
+        lambda: plots.describe_effective_bandwidth({"in the cache": 30.0}, 12.0),
+    ),
+    "two_terms": (
+        lambda **ax: plots.plot_two_terms(PASSES, TWO_TERMS_SAY, 20.0, recorded="", **ax),
+        lambda: plots.describe_two_terms(PASSES, TWO_TERMS_SAY),
+    ),
+    "two_terms_one": (
+        lambda **ax: plots.plot_two_terms(PASSES[:1], {}, 20.0, **ax),
+        lambda: plots.describe_two_terms(PASSES[:1], {}),
+    ),
+    "gamma_against_size": (
+        lambda **ax: plots.plot_gamma_against_size(SIZES, recorded="", **ax),
+        lambda: plots.describe_gamma_against_size(SIZES),
+    ),
+    "time_shares": (
+        lambda **ax: plots.plot_time_shares(SHARES, recorded="", **ax),
+        lambda: plots.describe_time_shares(SHARES),
+    ),
+    "shape_staircases": (
+        lambda **ax: plots.plot_shape_staircases([WHOLE, PARTLY], recorded="", **ax),
+        lambda: plots.describe_shape_staircases([WHOLE, PARTLY]),
     ),
     "machines": (
         lambda **ax: plots.plot_compare_machines(M5, MINE, **ax),
@@ -178,6 +249,49 @@ FIGURES: dict[str, tuple[Callable[..., Axes], Callable[[], str]]] = {
         lambda **ax: plots.plot_frontier(DRAFTERS, ALPHAS, GAMMAS, SPEEDUPS, recorded="", **ax),
         lambda: plots.describe_frontier(DRAFTERS),
     ),
+    "parts": (
+        lambda **ax: plots.plot_cycle_parts(CELLS, recorded="", **ax),
+        lambda: plots.describe_cycle_parts(CELLS),
+    ),
+    "parts_one": (lambda **ax: plots.plot_cycle_parts(CELLS[:1], **ax), lambda: plots.describe_cycle_parts(CELLS[:1])),
+    "errors": (
+        lambda **ax: plots.plot_ledger_errors(CELLS, recorded="", **ax),
+        lambda: plots.describe_ledger_errors(CELLS),
+    ),
+    "errors_one": (
+        lambda **ax: plots.plot_ledger_errors(CELLS[2:3], **ax),
+        lambda: plots.describe_ledger_errors(CELLS[2:3]),
+    ),
+    "load_price": (
+        lambda **ax: plots.plot_load_price({1: 1.7, 4: 1.8, 16: 2.8}, {"α = 0.8": 2.95}, k=3, recorded="", **ax),
+        lambda: plots.describe_load_price({1: 1.7, 4: 1.8, 16: 2.8}, {"α = 0.8": 2.95}, k=3),
+    ),
+    "load": (
+        lambda **ax: plots.plot_load(SWEEP, {"known text": {1: 1.5, 16: 0.9}}, recorded="", **ax),
+        lambda: plots.describe_load(SWEEP, {"known text": {1: 1.5, 16: 0.9}}),
+    ),
+    "load_unpredicted": (lambda **ax: plots.plot_load(SWEEP, **ax), lambda: plots.describe_load(SWEEP)),
+    "temperature": (
+        lambda **ax: plots.plot_alpha_by_temperature(BY_TEMPERATURE, recorded="", **ax),
+        lambda: plots.describe_alpha_by_temperature(BY_TEMPERATURE),
+    ),
+    "p_min": (
+        lambda **ax: plots.plot_p_min([(0.0, 0.6, 129.8), (0.85, 0.89, 96.1)], recorded="", **ax),
+        lambda: plots.describe_p_min([(0.0, 0.6, 129.8), (0.85, 0.89, 96.1)]),
+    ),
+    "p_min_one": (
+        lambda **ax: plots.plot_p_min([(0.0, 0.6, 129.8)], **ax),
+        lambda: plots.describe_p_min([(0.0, 0.6, 129.8)]),
+    ),
+    "flows": (lambda **ax: plots.plot_flows(**ax), plots.describe_flows),
+    "layer_search": (
+        lambda **ax: plots.plot_layer_search(LAYER_SETS, ALPHAS, GAMMAS, SPEEDUPS, recorded="", **ax),
+        lambda: plots.describe_layer_search(LAYER_SETS),
+    ),
+    "speedup_over_gamma": (
+        lambda **ax: plots.plot_speedup_over_gamma([0, 0.5, 1], [1.7, 1, 0.6], {"a": (0.2, 1.1)}, alpha=0.7, k=4, **ax),
+        lambda: plots.describe_speedup_over_gamma([0, 0.5, 1], [1.7, 1, 0.6], {"a": (0.2, 1.1)}, alpha=0.7, k=4),
+    ),
     "race": (
         lambda **ax: plots.plot_race([run(30), run(20)], recorded="", **ax),
         lambda: plots.describe_race([run(30), run(20)]),
@@ -191,6 +305,26 @@ FIGURES: dict[str, tuple[Callable[..., Axes], Callable[[], str]]] = {
         lambda **ax: plots.plot_run_timeline(run(1, timed=False), **ax),
         lambda: plots.describe_run_timeline(run(1, timed=False)),
     ),
+}
+
+
+def load_run(drafter: str, sequences: int, seconds: float) -> LoadRun:
+    kept = 0 if drafter == "none" else 2 * sequences
+    one = SharedPass(sequences, kept + sequences, kept, kept, kept, kept + sequences, 0.0, seconds, 0.0)
+    return LoadRun(sequences, drafter, 2, 60 * sequences, (one, one))
+
+
+SWEEP = LoadSweep(
+    tuple(
+        load_run(drafter, sequences, seconds * (1 + repeat / 50))
+        for sequences, plain in ((1, 0.02), (16, 0.06))
+        for drafter, seconds in (("none", plain), ("known text", plain * 2.0), ("prompt_lookup", plain * 3.5))
+        for repeat in range(3)
+    )
+)
+BY_TEMPERATURE = {
+    "distilled": [(1.3, 0.3, (0.2, 0.4)), (0.0, 0.6, (0.5, 0.7))],
+    "eagle": [(0.0, 0.65, None), (1.3, 0.25, None)],
 }
 
 
@@ -280,6 +414,33 @@ def test_a_long_curve_is_described_by_the_n_that_matter():
     assert " at 19," not in text
 
 
+def test_the_floor_is_told_in_shares_factors_and_misses():
+    text = plots.describe_effective_bandwidth(RATES, 307.0, ceiling_name="nominal")
+    assert "0.5B Q4_K_M 139 GB/s (45.3%)" in text and "nominal, 307 GB/s" in text
+    assert "gamma 0.165, 1.99 times that" in plots.describe_gamma_against_size(SIZES)
+    assert "in 7.00 ms, predicted 9.00 ms (+28.6%)" in plots.describe_two_terms(PASSES, TWO_TERMS_SAY)
+    assert "1.50 ms fixed" in plots.describe_time_shares(SHARES)
+
+
+def test_an_extrapolated_staircase_says_so():
+    text = plots.describe_shape_staircases([WHOLE, PARTLY])
+    assert "qwen2-0.5B Q4_0, all layers timed" in text and "qwen2-7B Q4_0, 4 of 28 layers timed" in text
+
+
+def test_nothing_and_impossible_sizes_are_refused():
+    for empty in (
+        lambda: plots.plot_effective_bandwidth({}, 1.0),
+        lambda: plots.plot_two_terms([], {}, 1.0),
+        lambda: plots.plot_gamma_against_size({}),
+        lambda: plots.plot_time_shares({}),
+        lambda: plots.plot_shape_staircases([]),
+    ):
+        with pytest.raises(ValueError, match="nothing to plot"):
+            empty()
+    with pytest.raises(ValueError, match="above 0; got free"):
+        plots.plot_gamma_against_size({"free": (0.1, 0.0)})
+
+
 def lines_of(ax: Axes) -> list[tuple[float, float]]:
     """(from x, to x) of every line that joins two points of a staircase."""
     segments = (segment for part in ax.collections if hasattr(part, "get_segments") for segment in part.get_segments())
@@ -332,6 +493,10 @@ def test_a_relative_curve_without_t1_says_what_to_measure():
         lambda: plots.plot_kept_distribution([], []),
         lambda: plots.plot_run_timeline(run(0)),
         lambda: plots.plot_kept_distribution([1, 2], [1.0]),
+        lambda: plots.plot_load_price({}, {}, k=3),
+        lambda: plots.plot_load(LoadSweep(())),
+        lambda: plots.plot_alpha_by_temperature({"distilled": []}),
+        lambda: plots.plot_p_min([]),
     ],
 )
 def test_data_that_cannot_be_plotted_are_refused_in_words(draw):
