@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from statistics import median
 
 from matplotlib.axes import Axes
 from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
@@ -83,7 +82,8 @@ def plot_load(
     ax = axes_of(ax, height_in=4.4, bottom_in=1.3)
     counts = sweep.counts
     for drafter, look in zip(sweep.drafters, looks(len(sweep.drafters)), strict=True):
-        gains, ends = gains_of(sweep, drafter)
+        gains = _gains(sweep, drafter)
+        ends = {b: ratio_interval(sweep.speeds(drafter, b), sweep.speeds(PLAIN, b)) for b in counts}
         ax.plot(
             counts,
             [gains[b] for b in counts],
@@ -117,17 +117,7 @@ def plot_load(
 
 def describe_load(sweep: LoadSweep, predicted: Mapping[str, Mapping[int, float]] | None = None) -> str:
     """Alt text for ``plot_load``."""
-    return messages.load_alt({d: gains_of(sweep, d)[0] for d in sweep.drafters}, predicted or {})
-
-
-def gains_of(sweep: LoadSweep, drafter: str) -> tuple[dict[int, float], dict[int, Ends]]:
-    """Number of sequences -> speedup by medians, and its 95 % interval where there are enough runs."""
-    gains, ends = {}, {}
-    for count in sweep.counts:
-        speeds, plain = sweep.speeds(drafter, count), sweep.speeds(PLAIN, count)
-        gains[count] = median(speeds) / median(plain)
-        ends[count] = ratio_interval(speeds, plain)
-    return gains, ends
+    return messages.load_alt({d: _gains(sweep, d) for d in sweep.drafters}, predicted or {})
 
 
 @exclusive
@@ -203,6 +193,10 @@ def plot_p_min(
 def describe_p_min(rows: Sequence[tuple[float, float, float]]) -> str:
     """Alt text for ``plot_p_min``."""
     return messages.p_min_alt(sorted(rows))
+
+
+def _gains(sweep: LoadSweep, drafter: str) -> dict[int, float]:
+    return {count: sweep.gain(drafter, count) for count in sweep.counts}
 
 
 def _counts_axis(ax: Axes, counts: Sequence[int]) -> None:
