@@ -526,7 +526,7 @@ def gamma_alt(
 
 # --- the draft-cost floor ---------------------------------------------------------------------
 
-BANDWIDTH_TITLE = "How fast each model's weights come in: a pass over one token"
+BANDWIDTH_TITLE = "How fast each model's weights come in"
 BANDWIDTH_AXIS = "GB of weights per second"
 BANDWIDTH_MEASURED = "weights read / time of a pass"
 TWO_TERMS_TITLE = "A pass over one token against the weights it reads"
@@ -1058,7 +1058,7 @@ INTAKE_NO_STAIRCASE = "none"
 INTAKE_READY = "Paste something and read it. An address is asked once, when you press its button."
 INTAKE_READING = "Reading …"
 INTAKE_WIDGET_ALT = (
-    "A box to paste a log into, a button for a file, a field for a server's address, and a report of what the numbers say."
+    "A box to paste a log into, a button for a file, a field for a server's address, and a report of what they say."
 )
 INTAKE_PASTED, INTAKE_STDIN = "the pasted text", "standard input"
 INTAKE_NO_CREDENTIALS = "The address holds a name or password; none is ever sent. Give it without, or save the text."

@@ -17,12 +17,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from math import prod
 from pathlib import Path
 
 import gguf
 import numpy as np
 
-from . import backend, machine, models
+from . import backend, gguf_header, machine, models
 from .backend import ModelError
 
 _KIND = gguf.GGUFValueType
@@ -164,28 +165,25 @@ def hollow(shape: Shape) -> Shape:
 
 def shape_of(path: Path) -> Shape:
     """The shape of a model file, for a copy of it with random weights. Raises ModelError for other architectures."""
-    reader = models.read_gguf(path)
-    architecture = str(models.value(reader, "general.architecture"))
-
-    def number(key: str, default: float | None = None) -> float:
-        name = f"{architecture}.{key}"
-        absent = default is not None and reader.get_field(name) is None
-        return float(default if absent else models.value(reader, name))
-
-    names = {tensor.name: tensor for tensor in reader.tensors}
-    n_embd, n_head = int(number("embedding_length")), int(number("attention.head_count"))
     try:
+        header = gguf_header.read(path)
+
+        def number(key: str, *default: float) -> float:
+            return float(header.values.get(f"{header.architecture}.{key}", *default) or 0)
+
+        rows = {tensor.name: tensor.shape[-1] for tensor in header.tensors}
+        n_embd, n_head = number("embedding_length"), number("attention.head_count")
         return Shape(
             name=backend.name_without_format(path),
-            architecture=architecture,
+            architecture=header.architecture,
             n_layer=int(number("block_count")),
-            n_embd=n_embd,
+            n_embd=int(n_embd),
             n_ff=int(number("feed_forward_length")),
-            n_head=n_head,
+            n_head=int(n_head),
             n_head_kv=int(number("attention.head_count_kv", n_head)),
-            head_size=int(number("attention.key_length", n_embd / n_head)),
-            n_vocab=len(names["token_embd.weight"].data),
-            tied="output.weight" not in names,
+            head_size=int(number("attention.key_length", n_embd / max(1.0, n_head))),
+            n_vocab=rows["token_embd.weight"],
+            tied="output.weight" not in rows,
             rope_base=number("rope.freq_base", 1e4),
         )
     except (KeyError, ValueError) as error:
@@ -279,9 +277,15 @@ def _row_bytes(columns: int, kind: gguf.GGMLQuantizationType) -> int:
 
 
 def bytes_per_pass(path: Path) -> int:
-    """Weights that a pass over one token reads from a model file: as ``Plan.bytes_per_pass``, for any file."""
-    sizes = {tensor.name: int(tensor.n_bytes) for tensor in models.read_gguf(path).tensors}
-    return sum(sizes.values()) - (sizes.get("token_embd.weight", 0) if "output.weight" in sizes else 0)
+    """Weights that a pass over one token reads from a model file: as ``Plan.bytes_per_pass``, for any file.
+
+    Raises ``gguf_header.BadFile`` for what is no model file.
+    """
+    sizes = {
+        tensor.name: prod(tensor.shape[1:]) * _row_bytes(tensor.shape[0], gguf.GGMLQuantizationType(tensor.type))
+        for tensor in gguf_header.read(path).tensors
+    }
+    return sum(sizes.values()) - (sizes["token_embd.weight"] if "output.weight" in sizes else 0)
 
 
 # --- files ----------------------------------------------------------------------------------------

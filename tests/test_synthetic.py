@@ -13,7 +13,7 @@ import pytest
 from conftest import THREADS
 from tiny_models import write
 
-from specnb import measure, models, store, synthetic
+from specnb import gguf_header, measure, models, store, synthetic
 from specnb.backend import Model, ModelError, Session
 from specnb.synthetic import SHAPES
 
@@ -73,7 +73,7 @@ def test_a_copy_has_the_tensors_of_the_original_type_by_type(embedded, format):
     plan = synthetic.plan(shape, format)
     with synthetic.model_file(plan) as copy:
         found, expected = (
-            {t.name: (tuple(t.shape), t.tensor_type, int(t.n_bytes)) for t in models.read_gguf(path).tensors}
+            {tensor.name: (tensor.shape, tensor.type) for tensor in gguf_header.read(path).tensors}
             for path in (copy, models.in_format(embedded, format))
         )
         assert found == expected
