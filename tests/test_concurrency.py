@@ -6,14 +6,15 @@ from itertools import count
 
 import pytest
 
-from specnb import models
+from specnb import backend, messages, models
 from specnb.backend import BatchSession, Model, Sampler, Session, SessionError
 from specnb.concurrency import decode_together, shared_pass
 from specnb.decoder import Text, decode, prefill
 from specnb.drafters import DraftModel, NgramSimple, NoDrafter, PromptLookup
+from specnb.lab import Lab
 from specnb.policy import Fixed
 from specnb.prompts import PROMPTS
-from specnb.records import Cycle, Limits, Sampling
+from specnb.records import Cycle, Limits, LoadRun, LoadSweep, Sampling, SharedPass
 from specnb.toy import ToyBatch, ToySampler, ToySession
 
 N_VOCAB, SEED = 8, 5
@@ -199,8 +200,6 @@ def test_what_does_not_fit_is_refused_with_the_numbers_and_nothing_is_evaluated(
 
 @pytest.mark.model
 def test_a_pass_that_was_interrupted_is_taken_back(model, monkeypatch):
-    from specnb import backend
-
     def interrupted(handle, batch, real=backend.llama.llama_decode):
         real(handle, batch)
         raise KeyboardInterrupt
@@ -217,3 +216,60 @@ def test_a_pass_that_was_interrupted_is_taken_back(model, monkeypatch):
         session.extend([5, 6, 8])
         expected = session.logits(-1)
         assert float(abs(found - expected).max()) < 0.05 * float(expected.max() - expected.min())
+
+
+# --- measuring ------------------------------------------------------------------------------------
+
+
+def test_rates_are_of_the_passes_that_all_shared():
+    both = SharedPass(2, 8, 6, 4, 3, 5, draft_s=0.1, verify_s=0.3, other_s=0.1)
+    one = SharedPass(1, 4, 3, 3, 3, 4, draft_s=0.0, verify_s=99.0, other_s=0.0)
+    run = LoadRun(2, "d", 3, 100, (both, both, one))
+    assert run.full == (both, both)
+    assert run.seconds == pytest.approx(1.0)
+    assert run.tokens_per_second == pytest.approx(10.0)
+    assert run.tokens_per_cycle == pytest.approx(2.5)
+    assert run.alpha_tested == pytest.approx(0.75)
+    nothing = LoadRun(2, "none", 0, 100, (one,))
+    assert (nothing.tokens_per_second, nothing.tokens_per_cycle, nothing.alpha_tested) == (None, None, None)
+
+
+def test_a_sweep_compares_with_plain_decoding_of_as_many():
+    fast = SharedPass(2, 8, 6, 4, 3, 5, draft_s=0.0, verify_s=0.25, other_s=0.0)
+    slow = SharedPass(2, 2, 0, 0, 0, 2, draft_s=0.0, verify_s=0.2, other_s=0.0)
+    sweep = LoadSweep((LoadRun(2, "none", 0, 9, (slow,)), LoadRun(2, "d", 3, 9, (fast, fast))))
+    assert sweep.counts == (2,) and sweep.drafters == ("d",)
+    assert sweep.gain("d", 2) == pytest.approx(20.0 / 10.0)
+    with pytest.raises(KeyError, match="No run of 'd' with 4 sequences; there are d x 2, none x 2"):
+        sweep.gain("d", 4)
+
+
+@pytest.mark.model
+def test_speculation_under_load_is_measured_with_the_alpha_it_was_given(embedded):
+    with Lab(str(embedded), format="Q4_0", threads=1) as lab:
+        texts = ["Name three colours.", "Describe the sea.", "What is a boat?"]
+        sweep = lab.under_load(
+            texts, k=2, alphas=(1.0, 0.0), look_ups=("prompt_lookup",), counts=(1, 3), max_tokens=8, repeats=1
+        )
+    right, wrong = messages.foretold(1.0), messages.foretold(0.0)
+    assert sweep.counts == (1, 3) and set(sweep.drafters) == {right, wrong, "prompt_lookup"}
+    for sequences in (1, 3):
+        for name, alpha, tokens in ((right, 1.0, 3.0), (wrong, 0.0, 1.0)):
+            (run,) = sweep.of(name, sequences)
+            # Rounding may send a text another way than it was foretold, so not exactly.
+            assert run.alpha_tested == pytest.approx(alpha, abs=0.2)
+            assert run.tokens_per_cycle == pytest.approx(tokens, abs=0.6)
+            assert run.full[0].rows == 3 * sequences
+        (plain,) = sweep.of("none", sequences)
+        assert plain.k == 0 and {each.rows for each in plain.full} == {sequences}
+        assert sum(each.emitted for each in plain.full) == 8 * sequences
+    assert sweep.of("none", 1)[0].context_length < sweep.of("none", 3)[0].context_length
+
+
+@pytest.mark.model
+def test_a_load_that_cannot_be_made_is_refused(embedded):
+    with Lab(str(embedded), format="Q4_0", threads=1) as lab:
+        with pytest.raises(ValueError, match=r"4 texts .* there are 1"):
+            lab.under_load(["Hello."], counts=(1, 4))
+        with pytest.raises(ValueError, match="layer_skip runs a model"):
+            lab.under_load(["Hello."], counts=(1,), look_ups=("layer_skip",))
