@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from .contradictions import contradictions
 from .reading import Reading, read, total
-from .report import Block, Intake, from_address, from_file, from_text, of_counts
+from .report import Block, Intake, from_address, from_bytes, from_file, from_text, of_counts
 from .sources import Unreadable, is_address
 from .verdict import Verdict, judge
 
@@ -30,6 +30,7 @@ __all__ = [
     "Verdict",
     "contradictions",
     "from_address",
+    "from_bytes",
     "from_file",
     "from_text",
     "is_address",

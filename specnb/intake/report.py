@@ -100,6 +100,11 @@ def from_file(path: str | Path, **costs: object) -> Intake:
     return from_text(sources.from_file(path), **costs)
 
 
+def from_bytes(content: bytes, name: str, **costs: object) -> Intake:
+    """``from_text`` of a file's content, as a page hands it over."""
+    return from_text(sources.from_bytes(content, name), **costs)
+
+
 def from_address(address: str, **costs: object) -> Intake:
     """``from_text`` of what a server answers to one GET within five seconds; only ever called with a named address."""
     return from_text(sources.from_address(address), **costs)

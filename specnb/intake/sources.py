@@ -46,6 +46,11 @@ def from_file(path: str | Path) -> str:
         raise Unreadable(messages.intake_not_read(path.name[:80], str(reason))) from None
 
 
+def from_bytes(content: bytes, name: str) -> str:
+    """The text of a file that was handed over as a whole. name: what to call it in an error."""
+    return _decoded(content, name[:80])
+
+
 def from_address(address: str, *, timeout_s: float = TIMEOUT_S) -> str:
     """What a server answers to one GET: http or https, never redirected, within ``timeout_s`` in all.
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from .cycle_cost import CycleCostExplorer
 from .gamma import GammaExplorer
+from .intake import IntakeReader
 from .live import LiveGeneration
 from .stream import legend_html, stream_html
 
-__all__ = ["CycleCostExplorer", "GammaExplorer", "LiveGeneration", "legend_html", "stream_html"]
+__all__ = ["CycleCostExplorer", "GammaExplorer", "IntakeReader", "LiveGeneration", "legend_html", "stream_html"]
