@@ -53,14 +53,15 @@ def scripted(
     *,
     ks: Sequence[int],
     contexts: Sequence[int],
+    ends_text: Callable[[int], bool] = lambda _token: False,
     seed: int = 0,
     clock: Callable[[], float] = perf_counter,
 ) -> CycleCosts:
     """The parts of cycles of every k in ``ks``, begun at each of these context lengths, all in random order.
 
     A drafter with a model drafts, and of a chain its model; drafts of look-ups depend on the text, so theirs are
-    made up (``recited`` times the look-up). sampler: draws as in a run, and then the script is followed. Empties
-    the session. Raises what ``decoder.prefill`` raises for a drafter that cannot draft here.
+    made up (``recited`` times the look-up). sampler, ends_text: asked as in a run, and then the script is
+    followed. Empties the session. Raises what ``decoder.prefill`` raises for a drafter that cannot draft here.
     """
     order = random.Random(seed)
     watch = machine.CoreWatch()
@@ -72,7 +73,7 @@ def scripted(
         n_before = None
         for steps in _plan(drafter, order.sample(list(ks), len(ks))):
             session.rewind(context_length)
-            cycles = list(script.play(steps, prompt, clock))
+            cycles = list(script.play(steps, prompt, _heard(ends_text), clock))
             found += ledger.samples(cycles, keeps_drafts=keeps_drafts(drafter), n_before=n_before)
             n_before = cycles[-1].n_rows
     session.rewind(0)
@@ -93,6 +94,7 @@ def recited(
     text: Sequence[int],
     *,
     k: int = 8,
+    ends_text: Callable[[int], bool] = lambda _token: False,
     clock: Callable[[], float] = perf_counter,
 ) -> CycleCosts:
     """The parts of a look-up's cycles while the target is made to say ``text``, which repeats some of the prompt.
@@ -102,7 +104,9 @@ def recited(
     watch = machine.CoreWatch()
     script = _Recital(drafter, sampler, text, k)
     decoder.prefill(session, script, prompt)
-    cycles = list(decoder.decode(session, script, script, prompt, max_tokens=len(text), clock=clock))
+    cycles = list(
+        decoder.decode(session, script, script, prompt, max_tokens=len(text), ends_text=_heard(ends_text), clock=clock)
+    )
     session.rewind(0)
     return CycleCosts(
         drafter=drafter.name,
@@ -111,6 +115,11 @@ def recited(
         keeps_drafts=keeps_drafts(drafter),
         contended=watch.busy_elsewhere() > CONTENDED_CORES,
     )
+
+
+def _heard(ends_text: Callable[[int], bool]) -> Callable[[int], bool]:
+    """Asks it, since that takes time, and lets no text end."""
+    return lambda token: ends_text(token) and False
 
 
 def runs_a_model(drafter: Drafter) -> bool:
@@ -177,11 +186,23 @@ class _Script:
     def longest_k(self, drafter: Drafter) -> int:
         return self._longest_k
 
-    def play(self, steps: Sequence[_Step], prompt: Sequence[int], clock: Callable[[], float]) -> Iterator[Cycle]:
+    def play(
+        self,
+        steps: Sequence[_Step],
+        prompt: Sequence[int],
+        ends_text: Callable[[int], bool],
+        clock: Callable[[], float],
+    ) -> Iterator[Cycle]:
         self._steps = list(reversed(steps))
-        enough = self._session.n_ctx
         yield from decoder.decode(
-            self._session, self, self, prompt, max_tokens=enough, stopped=lambda: not self._steps, clock=clock
+            self._session,
+            self,
+            self,
+            prompt,
+            max_tokens=self._session.n_ctx,
+            ends_text=ends_text,
+            stopped=lambda: not self._steps,
+            clock=clock,
         )
 
     def draft(self, context: Context, room: int) -> tuple[Drafter, Limits, Draft]:

@@ -243,7 +243,13 @@ def ms_per_token_of_alpha(run: Sequence[CycleSample], alpha: float, prices: Pric
 
 
 def cell(
-    runs: Sequence[Sequence[CycleSample]], prices: Prices, *, k: int, kind: str, contended: bool = False
+    runs: Sequence[Sequence[CycleSample]],
+    prices: Prices,
+    *,
+    k: int,
+    kind: str,
+    contended: bool = False,
+    tries: int = 1,
 ) -> LedgerCell:
     """Runs of one setting on one prompt, measured and predicted. ValueError without a cycle."""
     cycles = [sample for run in runs for sample in run]
@@ -277,6 +283,7 @@ def cell(
             ]
         ),
         contended=contended,
+        tries=tries,
     )
 
 

@@ -1389,6 +1389,7 @@ class LedgerCell:
     tested) and the geometric assumption. interval: of predicted / measured, 95 %, over cycles; None for fewer than 3.
     predicted, measured: the mean cycle's parts. A run's clock cannot tell all of them apart: its ``draft`` holds the
     catching up, ``verify`` the rebuilds, ``bookkeeping`` the rollbacks. contended: another process held a core.
+    tries: 1 unless it was measured again because of that.
     """
 
     drafter: str
@@ -1404,6 +1405,7 @@ class LedgerCell:
     predicted: CycleParts
     measured: CycleParts
     contended: bool = False
+    tries: int = 1
 
     @property
     def error(self) -> float:

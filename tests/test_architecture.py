@@ -78,6 +78,10 @@ RULES = {
     "journal": may(),
     "sweep": may("", "backend drafters journal lab machine measure messages models prompts records repetition replay store"),
     "lab": may("", "adaptive messages backend drafters machine measure models policy prompts records store trained"),
+    "ledger_cells": may(
+        "",
+        "backend cycle_costs drafters journal lab ledger machine measure prompts records text trained",
+    ),
     # Views: only `render` turns a figure into pixels.
     "render": may("matplotlib numpy PIL IPython", "messages"),
     "plots": may("matplotlib numpy", "records render messages intervals"),
