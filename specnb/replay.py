@@ -73,7 +73,8 @@ class _Place:
     """What the drafter would draft at one place of the text.
 
     right: the token that stands there. confidence: of it; 0 where a p_min ended the pilot's draft, None where it had
-    no draft at all. after: where it is wrong, the confidences of what it would draft behind the wrong token.
+    no draft at all. after: where it is wrong, the confidences of what it would draft behind the wrong token, with the
+    same 0.
     """
 
     right: bool
@@ -87,7 +88,8 @@ def _places(cycle: Cycle, *, ended: bool) -> list[_Place]:
     found = [_Place(True, confidence) for confidence in confidences[: cycle.kept]]
     if len(cycle.emitted) > cycle.kept:
         if cycle.kept < len(cycle.drafted):
-            found.append(_Place(False, confidences[cycle.kept], confidences[cycle.kept + 1 :]))
+            behind = confidences[cycle.kept + 1 :] + ((0.0,) if ended else ())
+            found.append(_Place(False, confidences[cycle.kept], behind))
         elif ended:  # by a p_min, by the end of the text, or because there was nothing to look up
             found.append(_Place(False, 0.0 if cycle.confidences is not None else None))
         else:

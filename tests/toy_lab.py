@@ -30,7 +30,7 @@ PLAN = sweep.Plan(("ngram_simple", "draft_model", "layer_skip"), (1, 2, 4, 6), P
 
 
 class ToyLab:
-    """seconds: of every run, really slept. contended: runs (by number) that another program disturbs."""
+    """seconds: of every run, really slept. noise: how far a pass may take more or less, as a share."""
 
     def __init__(self, *, seconds: float = 0.0, noise: float = 0.0) -> None:
         self.session = ToySession(8, seed=3, sharpness=3.0)

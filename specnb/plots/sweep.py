@@ -1,0 +1,178 @@
+"""Heat maps of a sweep: k against p_min of one drafter on one kind, and drafters against kinds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import TwoSlopeNorm
+from matplotlib.patches import Rectangle
+
+from .. import messages
+from ..records import Setting, Sweep
+from ..render import INK, exclusive
+from .style import SMALL, axes_of, head, label_of
+
+PALETTE = "PuOr_r"
+"""Orange is faster than plain decoding, violet slower, white the same: told apart by every colour vision, and by number
+in any case."""
+
+WIDEST = (1 / 3, 3.0)
+"""Speedups at which the colours end; beyond them only the number grows."""
+
+DARK = 0.75
+"""Colours this far from white, as a share of the scale, carry white text."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Cell:
+    """speedup: of the setting on the kind. measured: by runs, not only forecast."""
+
+    setting: Setting
+    kind: str
+    speedup: float
+    measured: bool
+
+
+@exclusive
+def plot_sweep(sweep: Sweep, drafter: str, kind: str, *, recorded: str | None = None, ax: Axes | None = None) -> Axes:
+    """k x p_min of one drafter on one prompt kind: times as fast as plain decoding. Measured cells are framed.
+
+    ValueError where the sweep has no point of them.
+    """
+    cells = [cell for cell in _cells(sweep, kind) if cell.setting.drafter == drafter]
+    if not cells:
+        raise ValueError(messages.no_cells(drafter, kind))
+    ks = sorted({cell.setting.k for cell in cells})
+    p_mins = sorted({cell.setting.p_min for cell in cells})
+    ax = axes_of(ax, height_in=1.75 + 0.45 * len(p_mins), left_in=1.0, bottom_in=0.85)
+    placed = {(p_mins.index(cell.setting.p_min), ks.index(cell.setting.k)): cell for cell in cells}
+    _draw(ax, placed, (len(p_mins), len(ks)), starred=[max(placed, key=lambda place: _rank(placed[place]))])
+    ax.set_xticks(range(len(ks)), [str(k) for k in ks])
+    ax.set_yticks(range(len(p_mins)), [f"{p_min:g}" for p_min in p_mins])
+    ax.set_xlabel(messages.SWEEP_K_AXIS)
+    ax.set_ylabel(messages.SWEEP_P_MIN_AXIS)
+    head(ax, messages.sweep_title(drafter, kind), _label(sweep, recorded))
+    return ax
+
+
+def describe_sweep(sweep: Sweep, drafter: str, kind: str) -> str:
+    """Alt text for ``plot_sweep``."""
+    cells = [cell for cell in _cells(sweep, kind) if cell.setting.drafter == drafter]
+    if not cells:
+        raise ValueError(messages.no_cells(drafter, kind))
+    told = [(_of_k(cell.setting), cell.speedup, cell.measured) for cell in cells]
+    best = max(cells, key=_rank)
+    return messages.sweep_alt(messages.sweep_title(drafter, kind), told, (_of_k(best.setting), best.speedup), None)
+
+
+@exclusive
+def plot_drafters_by_kind(sweep: Sweep, *, recorded: str | None = None, ax: Axes | None = None) -> Axes:
+    """Each drafter's best cell on each kind, with its k. Measured cells are framed; the fastest of a kind has a star.
+
+    ValueError for a sweep without points.
+    """
+    names, best = _best_of_each(sweep)
+    if not best:
+        raise ValueError(messages.no_rows("trials"))
+    ax = axes_of(ax, height_in=1.75 + 0.62 * len(names), left_in=1.45, bottom_in=0.85)
+    placed = {(names.index(name), sweep.kinds.index(kind)): cell for (name, kind), cell in best.items()}
+    columns = {column for _, column in placed}
+    starred = [
+        max((place for place in placed if place[1] == column), key=lambda place: _rank(placed[place]))
+        for column in columns
+    ]
+    _draw(ax, placed, (len(names), len(sweep.kinds)), starred=starred, with_k=True)
+    ax.set_xticks(range(len(sweep.kinds)), sweep.kinds)
+    ax.set_yticks(range(len(names)), names)
+    ax.set_xlabel(messages.SWEEP_KIND_AXIS)
+    head(ax, messages.drafter_kind_title(), _label(sweep, recorded))
+    return ax
+
+
+def describe_drafters_by_kind(sweep: Sweep) -> str:
+    """Alt text for ``plot_drafters_by_kind``."""
+    _names, best = _best_of_each(sweep)
+    told = [
+        (f"{name} on {kind} at {_of_k(cell.setting)}", cell.speedup, cell.measured)
+        for (name, kind), cell in best.items()
+    ]
+    return messages.sweep_alt(messages.drafter_kind_title(), told, None, None)
+
+
+def _cells(sweep: Sweep, kind: str) -> list[_Cell]:
+    """Every speculative setting on a kind: by its runs where there are any, else by its forecast."""
+    plain = [trial.ms_per_token for trial in sweep.of(Setting("none", 0), kind)]
+    forecast = {each.setting: each.ms_per_token for each in sweep.forecasts if each.kind == kind}
+    plain_forecast = next((ms for setting, ms in forecast.items() if setting.plain), None)
+    found = []
+    for setting in sweep.settings:
+        if setting.plain:
+            continue
+        trials = [trial.ms_per_token for trial in sweep.of(setting, kind)]
+        if trials and plain:
+            found.append(_Cell(setting, kind, median(plain) / median(trials), True))
+        elif setting in forecast and plain_forecast is not None:
+            # A forecast is held against the forecast of plain decoding: what both leave out is left out of neither.
+            found.append(_Cell(setting, kind, plain_forecast / forecast[setting], False))
+    return found
+
+
+def _rank(cell: _Cell) -> tuple[bool, float]:
+    """Measured cells before forecast ones, then the faster."""
+    return cell.measured, cell.speedup
+
+
+def _best_of_each(sweep: Sweep) -> tuple[list[str], dict[tuple[str, str], _Cell]]:
+    """(drafters, (drafter, kind) -> its best cell, a measured one where there is any)."""
+    names = list(dict.fromkeys(setting.drafter for setting in sweep.settings if not setting.plain))
+    best: dict[tuple[str, str], _Cell] = {}
+    for kind in sweep.kinds:
+        for cell in sorted(_cells(sweep, kind), key=_rank):
+            best[cell.setting.drafter, kind] = cell
+    return names, best
+
+
+def _draw(
+    ax: Axes,
+    placed: dict[tuple[int, int], _Cell],
+    shape: tuple[int, int],
+    *,
+    starred: Sequence[tuple[int, int]],
+    with_k: bool = False,
+) -> None:
+    values = np.full(shape, np.nan)
+    for place, cell in placed.items():
+        values[place] = np.log2(cell.speedup)
+    low, high = np.log2(WIDEST)
+    norm = TwoSlopeNorm(0.0, low, high)
+    ax.imshow(np.clip(values, low, high), cmap=PALETTE, norm=norm, aspect="auto")
+    for (row, column), cell in placed.items():
+        ink = "white" if abs(np.log2(cell.speedup)) > DARK * high else INK
+        star = "★ " if (row, column) in starred else ""
+        of_k = "\n" + _of_k(cell.setting).replace(", ", "\n") if with_k else ""
+        text = f"{star}{messages.speedup(cell.speedup)}{of_k}"
+        ax.text(
+            column, row, text, ha="center", va="center", fontsize=SMALL, color=ink,
+            fontweight="bold" if star else "normal",
+        )  # fmt: skip
+        if cell.measured:
+            frame = Rectangle((column - 0.47, row - 0.44), 0.94, 0.88, fill=False, edgecolor=ink, linewidth=1.4)
+            ax.add_patch(frame)
+    ax.grid(False)
+    ax.tick_params(length=0)
+    for spine in ax.spines.values():
+        spine.set_visible(False)
+
+
+def _label(sweep: Sweep, recorded: str | None) -> str:
+    legend = messages.SWEEP_LEGEND if sweep.forecasts else messages.SWEEP_LEGEND_MEASURED
+    parts = [label_of(recorded), f"{messages.SWEEP_SCALE} · {legend}"]
+    return " · ".join(filter(None, parts))
+
+
+def _of_k(setting: Setting) -> str:
+    return f"k={setting.k}" + (f", p_min={setting.p_min:g}" if setting.p_min else "")
