@@ -380,7 +380,7 @@ class _Sequence:
         if rows == "all" and n > self.n_batch:
             raise SessionError(
                 f"{n} tokens need logits in one pass, but a pass holds {self.n_batch} (n_batch). "
-                "Use a smaller k or a larger n_batch."
+                "Use a smaller k, or open the session with a larger n_batch."
             )
 
     def _extend(self, n: int, rows: Rows, fill: Callable[[slice], None]) -> None:
@@ -468,17 +468,19 @@ class Session(_Sequence):
         try:
             self.extend([0, 1])
             before = self.logits(-1).copy()
+            if not np.isfinite(before).all():
+                raise SessionError("Its logits are no finite numbers, so its weights are damaged.")
             self.rewind(1)
             self.extend([1])
             spread = float(before.max() - before.min())
             moved = float(np.abs(self.logits(-1) - before).max())
             if not moved <= _PROBE_TOLERANCE * spread:
-                raise SessionError(f"after a rollback its logits differ by {moved:.3g} (their range is {spread:.3g})")
+                raise SessionError(f"After a rollback its logits differ by {moved:.3g} (their range is {spread:.3g}).")
         except SessionError as reason:
             raise SessionError(
-                f"{self.model.path.name} ({self.model.architecture}) cannot be used for speculative decoding: a "
-                f"refused draft has to be taken back, but {reason} Use a model with plain attention, or decode "
-                "without speculation."
+                f"{self.model.path.name} ({self.model.architecture}) cannot be used for speculative decoding, which "
+                f"takes refused drafts back. {reason} Use a model with attention in every layer (llama, qwen2, gemma "
+                "and the like), or leave it out to use the embedded one."
             ) from None
         finally:
             self.rewind(0)
@@ -809,6 +811,8 @@ def _new_context(
     params.n_threads = params.n_threads_batch = threads
     params.n_seq_max = n_sequences
     params.kv_unified = n_sequences > 1
+    # Layers with a sliding window would otherwise forget what has left it, and a rollback could not bring it back.
+    params.swa_full = True
     params.no_perf = True
     if keep_states:
         params.embeddings = True
@@ -826,11 +830,11 @@ def _new_context(
 
 def _cut(handle: object, model: Model, sequence: int, n_keep: int, n_held: int) -> None:
     """Removes a sequence's tokens from position n_keep on. Raises SessionError where the cache cannot do that."""
-    if not llama.llama_memory_seq_rm(llama.llama_get_memory(handle), sequence, n_keep, -1):
-        raise SessionError(
-            f"The cache of {model.architecture} cannot be cut back to {n_keep} of {n_held} tokens. "
-            "Speculative decoding needs a cache that can; use another model."
-        )
+    memory = llama.llama_get_memory(handle)
+    # A cache that has dropped what left a sliding window lets itself be cut, and is wrong from then on.
+    whole = llama.llama_memory_seq_pos_min(memory, sequence) <= 0
+    if not llama.llama_memory_seq_rm(memory, sequence, n_keep, -1) or (n_keep > 0 and not whole):
+        raise SessionError(f"The cache of {model.architecture} cannot be cut back to {n_keep} of {n_held} tokens.")
 
 
 def _check_vocabulary(tokens: Sequence[int], n_vocab: int) -> None:

@@ -27,6 +27,9 @@ MOST_ELEMENTS = 4_000_000
 MOST_TENSORS, MOST_VALUES = 100_000, 10_000
 LONGEST_NAME, LONGEST_TEXT = 65_535, 16 * 2**20
 MOST_DIMENSIONS = 4
+LEAST_CONTEXT = 32
+"""Tokens: room for a short prompt and a draft."""
+
 SHORT_STEP = 4096
 LARGEST_ALIGNMENT = 65_536
 
@@ -192,11 +195,11 @@ class _Reader:
         alignment = header.values.get("general.alignment", GGUF_DEFAULT_ALIGNMENT)
         if type(alignment) is not int or not 1 <= alignment <= LARGEST_ALIGNMENT or alignment & (alignment - 1):
             self._refuse(f"general.alignment is {alignment!r}; a power of two is needed")
-        for what in ("block_count", "context_length", "embedding_length"):
+        for what, least in (("block_count", 1), ("context_length", LEAST_CONTEXT), ("embedding_length", 1)):
             key = f"{header.architecture}.{what}"
-            value = header.values.get(key, 1)
-            if type(value) is not int or value < 1:
-                self._refuse(f"{key} is {value!r}; 1 or more is needed")
+            value = header.values.get(key, least)
+            if type(value) is not int or not least <= value < 2**31:
+                self._refuse(f"{key} is {_shown(str(value))}; {least} or more is needed, and no more than 31 bits")
 
     # -- tensors -----------------------------------------------------------------------------
 

@@ -109,7 +109,8 @@ def trusted(path: Path) -> Path:
     What came with the install needs no trial, nor does a file of the cache folder: nothing gets
     there that was not made from a trusted one.
     """
-    if not is_embedded(path) and cache_folder().resolve() not in path.resolve().parents:
+    # realpath, because Path.resolve raises for links that lead to each other
+    if not is_embedded(path) and cache_folder().resolve() not in Path(os.path.realpath(path)).parents:
         trial.require(path)
     return path
 

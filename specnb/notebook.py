@@ -75,17 +75,19 @@ def start(
     draft: str | None = None,
     format: str | None = None,
     threads: int | None = None,
+    n_ctx: int = 2048,
 ) -> Notebook:
     """Opens the target for one notebook and says in one line what it works with.
 
     target, draft: a GGUF path or a hub id of yours; left out, SPECNB_TARGET and SPECNB_DRAFT, then
     the embedded model. format: a weight format to derive, for the embedded model only. threads:
-    as many as there are physical cores unless given. Raises ValueError for an unknown format.
+    as many as there are physical cores unless given. n_ctx: the most tokens of prompt and answer.
+    Raises ValueError for an unknown format.
     """
     if format is not None and format not in models.FORMATS:
         raise ValueError(f"{format!r} is not offered; choose one of {', '.join(models.FORMATS)}.")
     try:
-        lab = Lab(target, draft=draft, threads=threads)
+        lab = Lab(target, draft=draft, threads=threads, n_ctx=n_ctx)
         if models.resolve_draft(draft):
             lab.drafter("draft_model")  # a draft that does not fit is told here, not in a later cell
         if format and lab.embedded:

@@ -9,6 +9,7 @@ of memory, and the child's death is told in words. The parent never imports llam
 from __future__ import annotations
 
 import json
+import math
 import os
 import queue
 import signal
@@ -27,6 +28,9 @@ PACKAGE_ROOT = Path(__file__).resolve().parent.parent
 
 TRIAL_S, GPU_TRIAL_S = 10.0, 60.0
 """What a trial may take; the drivers of a graphics card may have to compile their kernels first."""
+
+TEMPLATE_S = 3.0
+"""What a chat template may take: it is a program that came with the file, and may never end."""
 
 SECONDS_PER_GIB = 10.0
 """What a trial may take on top for each GiB of the file: a hard disk reads about 0.1 GiB a second."""
@@ -210,7 +214,7 @@ class Child:
         self._said: queue.Queue[dict[str, object] | None] = queue.Queue()
         self._listener = threading.Thread(target=self._listen, name="specnb-trial", daemon=True)
         self._listener.start()
-        self._step = "starting Python"
+        self._step, self._step_limit = "starting Python", _Limit(math.inf)
         self._started = False
         self._gpu = False
 
@@ -247,9 +251,10 @@ class Child:
             try:
                 said = self._said.get(timeout=WATCH_S)
             except queue.Empty:
-                if time.monotonic() > limit.until:
+                late = next((each for each in (limit, self._step_limit) if time.monotonic() > each.until), None)
+                if late is not None:
                     self._kill()
-                    return Trial(False, f"It was not done after {limit.seconds:.0f} s, while {self._step}.", _TOO_SLOW)
+                    return Trial(False, f"It was not done after {late.seconds:.0f} s, while {self._step}.", _TOO_SLOW)
                 if limit.bytes is not None and self._resident() > limit.bytes:
                     self._kill()
                     return Trial(False, f"It took more than {_gib(memory)} of memory while {self._step}.", _FETCH_AGAIN)
@@ -260,7 +265,8 @@ class Child:
                 return Trial(True, str(said["found"]), features=tuple(said.get("features", ())))
             if "error" in said:
                 return Trial(False, str(said["error"]), _LEAVE_OUT)
-            self._step = str(said.get("step", self._step))
+            if "step" in said:
+                self._step, self._step_limit = str(said["step"]), _Limit(float(said.get("seconds", math.inf)))
             self._gpu = bool(said.get("gpu", self._gpu))
             self._started = self._step != IMPORTING
 
@@ -387,7 +393,7 @@ def _use(path: str) -> str:
             say(step="reading its vocabulary")
             for token in range(model.n_vocab):
                 model.piece(token), model.token_text(token), model.is_eog(token)
-            say(step="writing a prompt in its chat template")
+            say(step="writing a prompt in its chat template", seconds=TEMPLATE_S)
             prompt = model.chat_prompt("How much is 1 + 1?\nÄ, 语, 🙂.")
         say(step="making a context")
         # One thread: two would wait for each other by spinning, up to a minute where something else holds a core.

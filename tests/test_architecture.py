@@ -90,7 +90,7 @@ RULES = {
     "notebook": may("IPython", ANY),
     "check": may("IPython", ANY),
     "doctor": may("packaging psutil", ANY),
-    "bench": may("numpy psutil", ANY),
+    "bench": may("gguf numpy psutil", ANY),
 }
 
 DISTRIBUTIONS = {"PIL": "pillow", "llama_cpp": "llama-cpp-python"}

@@ -413,7 +413,7 @@ def test_a_prompt_that_does_not_fit_is_refused_with_both_numbers():
 def test_a_k_that_does_not_fit_one_pass_is_refused_with_the_numbers():
     session = ToySession(N_VOCAB, n_batch=8)
     generate(session, NgramSimple(), (1,), k=7)
-    with pytest.raises(ValueError, match=r"k = 8 needs a pass over 9 tokens, but a pass holds 8 \(n_batch\)"):
+    with pytest.raises(ValueError, match=r"k = 8 needs a pass over 9 tokens, but a pass of this session holds 8\. Use a smaller k"):
         prefill(session, Fixed(NgramSimple(), Limits(k=8)), (1,))
 
 

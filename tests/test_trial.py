@@ -87,6 +87,12 @@ def test_a_child_that_takes_memory_without_end_is_ended_and_told(child, header, 
     assert not found.ok and "more than 0.1 GiB of memory while loading the weights" in found.detail
 
 
+def test_a_step_may_have_a_limit_of_its_own(child, header):
+    child("say(step='x', seconds=0.5)\nsay(step='y')\ntime.sleep(1)\nsay(step='z', seconds=0.2)\ntime.sleep(600)")
+    found = trial.try_model(header)
+    assert not found.ok and "while z" in found.detail
+
+
 def test_starting_does_not_count(child, header):
     child("say(step='importing llama.cpp')\ntime.sleep(1.2)\nsay(step='x')\nsay(found='fine')")
     assert trial.try_model(header, timeout_s=0.5).ok

@@ -38,6 +38,12 @@ class DraftModel:
         self.session = session
 
     def begin(self, prompt: Sequence[int]) -> None:
+        """Raises ValueError where the prompt holds a token that the draft does not know: it could never draft."""
+        if max(prompt, default=0) >= self.session.n_vocab:
+            raise ValueError(
+                f"The prompt holds token {max(prompt)} and the draft model knows {self.session.n_vocab} tokens, so it "
+                "can draft nothing for this text. Use a draft with all of the target's tokens."
+            )
         self.session.rewind(0)
         # The target may hold a prompt longer than the draft can; then nothing is ever drafted (``propose``).
         if 1 < len(prompt) <= self.session.n_ctx:

@@ -237,3 +237,12 @@ def test_a_token_the_draft_does_not_know_gives_an_empty_draft():
     drafter.begin([1, 2])
     assert drafter.propose(Context([1, 2, 9]), Limits(k=3)) == Draft()
     assert len(drafter.propose(Context([1, 2, 7]), Limits(k=3)).tokens) == 3
+
+
+def test_a_prompt_that_the_draft_does_not_know_is_refused_before_any_text():
+    drafter = DraftModel(ToySession(n_vocab=8))
+    for prompt in ([1, 9], [1, 9, 2]):  # the last token is not fed yet
+        with pytest.raises(ValueError, match="token 9 and the draft model knows 8"):
+            drafter.begin(prompt)
+    drafter.begin([1, 2])
+    assert len(drafter.propose(Context([1, 2]), Limits(k=3)).tokens) == 3
