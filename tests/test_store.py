@@ -17,6 +17,9 @@ from specnb.records import (
     Context,
     CostCurve,
     Cycle,
+    CycleCosts,
+    CycleParts,
+    CycleSample,
     Diagnosis,
     Draft,
     DraftCost,
@@ -25,6 +28,8 @@ from specnb.records import (
     LayerSearch,
     LayerSet,
     LayerwiseCost,
+    Ledger,
+    LedgerCell,
     Limits,
     LoadRun,
     LoadSweep,
@@ -158,7 +163,16 @@ CARD = MachineCard(
     (Choice("code", "on", Setting("eagle", 2), 1.25, (1.125, 1.5)), Choice("", "off", None, None)),
 )
 
+CYCLE_SAMPLE = CycleSample(3, True, "model", 2, 1, 2, 1, 60, 4.5, 20.25, 0.125, 0.0625)
+PARTS = CycleParts(4.5, 0.5, 20.25, 0.25, 0.125, -0.03125, 0.0625)
+LEDGER_CELL = LedgerCell("eagle", 2, "code", 40, 1.75, 0.5, 12.5, 12.25, 12.75, (0.9375, 1.0625), PARTS, PARTS, tries=2)
+
 EVERY_RECORD = [
+    CYCLE_SAMPLE,
+    CycleCosts("eagle", (CYCLE_SAMPLE, CYCLE_SAMPLE), (60, 120), True, contended=True),
+    PARTS,
+    LEDGER_CELL,
+    Ledger((LEDGER_CELL, dataclasses.replace(LEDGER_CELL, drafter="none", k=0, alpha=None, interval=None))),
     CARD_ALPHA,
     CARD,
     OBSERVED,
