@@ -790,9 +790,9 @@ def diagnosis(found: Diagnosis) -> str:
             "Measure on a text without loops before you conclude anything."
         ),
         "costs unknown": lambda d: (
-            f"The counts are sound: alpha {number(d.alpha)}, {tokens(d.tokens_per_cycle)} per cycle. Were drafts and "
-            f"further rows free, that would be {speedup(d.tokens_per_cycle)}; what it is takes T(N), or plain decoding "
-            "timed on the same prompt."
+            f"The counts are sound: alpha {number(d.alpha)}, so a full draft brings {tokens(d.tokens_per_cycle)} a "
+            f"cycle. Were drafts and further rows free, that would be {speedup(d.tokens_per_cycle)}; what it is takes "
+            "T(N), or plain decoding timed on the same prompt."
         ),
         "fine": lambda d: f"k={d.k} is predicted at {speedup(d.speedup)}, and no other k is notably better.",
         "over a cliff": lambda d: (
@@ -857,15 +857,17 @@ def duration(value: float) -> str:
     return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"
 
 
-def sweep_stopped(done: int, where: str | None) -> str:
-    kept = f" They are in {html.escape(where)}, also for another session." if where else ""
-    return f"Stopped with {counted(done, 'piece')} done; Start goes on from there.{kept}"
+def sweep_stopped(done: int, where: str) -> str:
+    return (
+        f"Stopped with {counted(done, 'run')} to compare; Start goes on from there, in another session too: what is "
+        f"done is in {html.escape(where)} for half a day."
+    )
 
 
-def sweep_done(measured: int, looked_at: int, seconds_taken: float) -> str:
+def sweep_done(measured: int, looked_at: int, seconds_taken: float, where: str) -> str:
     return (
         f"Done: {counted(measured, 'run')} measured for {counted(looked_at, 'setting')} on each kind, "
-        f"in {duration(seconds_taken)}."
+        f"in {duration(seconds_taken)}. Saved as {html.escape(where)}."
     )
 
 
@@ -1359,7 +1361,7 @@ def intake_refused(text: str) -> str:
 
 def foretold(alpha: float) -> str:
     """The label of drafts out of a text that is known beforehand."""
-    return f"known text, α = {number(alpha)}"
+    return f"known text, α = {alpha:g}"
 
 
 LOAD_TITLE = "What drafting gains when several sequences share each pass"
@@ -1377,7 +1379,7 @@ def load_ceiling(k: int) -> str:
 
 
 def load_worth(alpha: float, value: float) -> str:
-    return f"brought at α = {number(alpha)}: {tokens(value)}"
+    return f"brought at α = {alpha:g}: {tokens(value)}"
 
 
 def load_predicted(drafter: str) -> str:

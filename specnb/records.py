@@ -1198,8 +1198,8 @@ class LoadSweep:
 
     @property
     def drafters(self) -> tuple[str, ...]:
-        """In the order they first ran, plain decoding left out."""
-        return tuple(dict.fromkeys(run.drafter for run in self.runs if run.drafter != "none"))
+        """By name, plain decoding left out."""
+        return tuple(sorted({run.drafter for run in self.runs} - {"none"}))
 
     def of(self, drafter: str, sequences: int) -> tuple[LoadRun, ...]:
         """The runs of one drafter at one load. Raises KeyError naming what there is."""

@@ -60,7 +60,7 @@ FACTS = {
     "06-gamma": {"draft_ms": STUDY.draft_ms, "verify_ms": STUDY.verify_ms},
     "06-free-draft": {"verify_ms": STUDY.verify_ms},
     "05-possible": {"marginal": 25.0, "ceiling": 20.0},
-    "09-load": {"alpha": 0.5, "k": 3, "verify_ms": {1: 18, 2: 26, 4: 32, 8: 42, 16: 57, 32: 88, 64: 160}},
+    "09-load": {"alpha": 0.5, "k": 3, "prices": {1: 1.78, 2: 1.62, 4: 1.78, 8: 2.1, 16: 2.8}},
     "09-p-min": {"rows": ((0.0, 0.6, 129.8), (0.3, 0.62, 131.3), (0.85, 0.89, 96.1))},
 }
 
@@ -88,7 +88,7 @@ RIGHT = {
     "05-times-dearer": (2.817 / 17.074) / (0.63 / 7.62),
     "05-marginal": (638.74 - 462.96) * 1.048576 / (3.045 - 2.817),
     "05-possible": "no",
-    "09-load": 8,  # 88 / 42 is the first ratio above 1 + 0.5 + 0.25 + 0.125
+    "09-load": 8,  # the first price above 1 + 0.5 + 0.25 + 0.125
     "09-band": 0.7064,
     "09-p-min": 0.3,
     "09-structural": "the log",

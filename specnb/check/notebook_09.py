@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from .. import theory
 from ..records import PublishedStudy
@@ -28,14 +28,14 @@ def _load() -> Exercise:
         hints=(
             "A plain pass of B sequences has B rows and brings B tokens.",
             "A drafting pass has B (k + 1) rows and brings B times the expected tokens of a cycle.",
-            "theory.speedup_under_load(alpha, k, B, 0.0, verify_ms) does it for one B; take the first below 1.",
+            "Compare prices[b] with theory.expected_tokens(alpha, k); take the first b whose price is higher.",
         ),
-        facts=("alpha", "k", "verify_ms"),
+        facts=("alpha", "k", "prices"),
         truth=_first_loss,
         tolerance=0,
         wrong=(
             WrongAnswer(
-                lambda alpha, k, verify_ms: _first(verify_ms, k, lambda b: k + 1),
+                lambda alpha, k, prices: _first_above(k + 1, prices),
                 "that is where even drafts that are always right lose. Yours are right with probability alpha.",
             ),
             WrongAnswer(
@@ -46,23 +46,18 @@ def _load() -> Exercise:
     )
 
 
-def _first_loss(alpha: float, k: int, verify_ms: Mapping[int, float]) -> int:
-    return _first(verify_ms, k, lambda _b: theory.expected_tokens(alpha, k))
+def _first_loss(alpha: float, k: int, prices: Mapping[int, float]) -> int:
+    return _first_above(theory.expected_tokens(alpha, k), prices)
 
 
-def _first(verify_ms: Mapping[int, float], k: int, tokens: Callable[[int], float]) -> int:
-    """The first B whose drafting pass costs more plain passes than ``tokens(B)``; 0 if none does."""
-    return next((b for b in _loads(verify_ms, k) if verify_ms[b * (k + 1)] / verify_ms[b] > tokens(b)), 0)
+def _first_above(tokens: float, prices: Mapping[int, float]) -> int:
+    """The first number of sequences whose price is above ``tokens``; 0 if none is."""
+    return next((b for b in sorted(prices) if prices[b] > tokens), 0)
 
 
-def _last_gain(alpha: float, k: int, verify_ms: Mapping[int, float]) -> int | None:
-    first = _first_loss(alpha, k, verify_ms)
-    return max((b for b in _loads(verify_ms, k) if b < first), default=None)
-
-
-def _loads(verify_ms: Mapping[int, float], k: int) -> list[int]:
-    """Every B with both its passes measured, ascending."""
-    return [b for b in sorted(verify_ms) if b * (k + 1) in verify_ms]
+def _last_gain(alpha: float, k: int, prices: Mapping[int, float]) -> int | None:
+    first = _first_loss(alpha, k, prices)
+    return max((b for b in prices if b < first), default=None)
 
 
 def _band(study: PublishedStudy) -> Exercise:
