@@ -38,7 +38,7 @@ ALLOWANCE = 0.005
 TRIALS = 0.4
 """Share of the allowance that may go into trials; the rest is for guesses that went wrong."""
 
-MEMORY = 30
+MEMORY = 60
 """Drafts that an estimate of alpha looks back on: older ones fade, since texts change."""
 
 RATE_MEMORY = 20
