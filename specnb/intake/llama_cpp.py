@@ -20,6 +20,9 @@ EXAMPLE, SERVER, STATISTICS = "llama.cpp example", "llama-server log", "llama.cp
 
 LONGEST_LINE = 4000
 
+_WORDS = ("accept", "acc per pos", "eval time", "n_draft", "n_predict", "decoded", "t_draft", "statistics")
+"""Every line that matters holds one of these; a server's log is mostly others."""
+
 _VALUE = r"([^\s,;|()%]{1,40})"
 _EXAMPLE_FIELD = re.compile(rf"\b(n_draft|n_predict|n_drafted|n_accept|accept) {{0,12}}= {{0,12}}{_VALUE}")
 _DECODED = re.compile(rf"\bdecoded {{1,8}}{_VALUE} tokens in {{1,12}}{_VALUE} seconds")
@@ -44,7 +47,7 @@ _DURATION = re.compile(rf"dur\(b,g,a\) = {{0,8}}{_VALUE}, {{0,8}}{_VALUE}, {{0,8
 
 def parse(text: str) -> Parsed:
     """Every closing block and every line on draft acceptance; drafter statistics where there is nothing else."""
-    lines = [line[:LONGEST_LINE] for line in text.splitlines()]
+    lines = [line[:LONGEST_LINE] for line in text.splitlines() if any(word in line for word in _WORDS)]
     statistics = _statistics(lines)
     examples, bad_examples = _kept_or_refused(_example_blocks(lines), _example)
     answers, bad_answers = _kept_or_refused(_answers(lines), _answer)
