@@ -35,9 +35,7 @@ def _gamma() -> Exercise:
                 lambda draft_ms, verify_ms: draft_ms / verify_ms[2] if 2 in verify_ms else None,
                 "that compares with a pass over two rows. A plain token needs one row only.",
             ),
-            WrongAnswer(
-                lambda draft_ms, **_: draft_ms, "that is a time in milliseconds. Gamma is a ratio of two times."
-            ),
+            WrongAnswer(lambda draft_ms, **_: draft_ms, "that is a time in milliseconds. Gamma is a ratio."),
         ),
     )
 
@@ -46,7 +44,7 @@ def _free_draft() -> Exercise:
     return NumberExercise(
         id="06-free-draft",
         question="which alpha does a draft of one token need to break even here if drafting costs nothing?",
-        why="No drafter, however cheap, pays below this alpha at k = 1: it is the price of your staircase's first step.",
+        why="No drafter, however cheap, pays below this alpha at k = 1: it is the price of the staircase's first step.",
         nudge="At k = 1 a cycle emits 1 + alpha tokens and costs one pass over two rows.",
         hints=(
             "Break even means: milliseconds per emitted token equal T(1).",
@@ -67,7 +65,7 @@ def _free_draft() -> Exercise:
             ),
             WrongAnswer(
                 lambda verify_ms: verify_ms[2] / verify_ms[1] / 2,
-                "that is the share of k + 1 tokens that must come out. The target's own token is not a matter of alpha.",
+                "that is the share of k + 1 tokens that must come out. The target's own token needs no alpha.",
             ),
         ),
     )

@@ -66,14 +66,13 @@ def plot_layer_search(
     recorded: str | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """sets: how layers were chosen -> (share of layers kept, recorded alpha) of each set. The rest as in the frontier."""
+    """sets: how layers were chosen -> (share of layers kept, recorded alpha) of each. Else as the frontier."""
     ax = axes_of(ax, height_in=4.4, bottom_in=1.15)
     _equal_speedups(ax, alphas, gammas, speedups)
     for (name, points), look in zip(sets.items(), looks(len(sets)), strict=False):
         xs, ys = zip(*sorted(points), strict=True) if points else ((), ())
-        ax.plot(
-            xs, ys, look.marker, color=look.colour, linestyle=look.line, linewidth=1.1, label=legible(name), zorder=4
-        )
+        line = {"marker": look.marker, "color": look.colour, "linestyle": look.line, "linewidth": 1.1}
+        ax.plot(xs, ys, label=legible(name), zorder=4, **line)
     ax.set_xlim(0, 1)
     ax.set_ylim(0, 1)
     ax.set_xlabel(messages.LAYERS_KEPT_AXIS)
