@@ -24,9 +24,10 @@ def advise(sweep: Sweep) -> Advice:
     """The choice for each kind of a sweep, and for all kinds together.
 
     Raises ValueError for a cost curve without N = 1, and for a kind on which plain decoding was not measured
-    although other settings were: there is nothing to compare with. Kinds without any trial are left out.
+    although other settings were: there is nothing to compare with. Kinds without any trial are left out, and of a
+    sweep that was stopped those without plain decoding.
     """
-    kinds = [kind for kind in sweep.kinds if sweep.measured(kind)]
+    kinds = [kind for kind in sweep.kinds if sweep.measured(kind) and (sweep.complete or sweep.of(PLAIN, kind))]
     return Advice(
         machine=sweep.machine,
         target=sweep.target,

@@ -121,7 +121,7 @@ class Sweeper:
         self._lab = lab
         self._plan = plan
         self._method = method
-        self._journal = journal
+        self.journal = journal
         # All of them before anything is measured: with a head among them the target keeps its states, for plain too.
         self._longest = {name: getattr(lab.drafter(name), "longest_k", max(plan.ks)) for name in plan.drafters}
         self.settings = (PLAIN, *self._speculative())
@@ -138,8 +138,8 @@ class Sweeper:
         *,
         on_progress: Callable[[Progress], None] = lambda _progress: None,
         stopped: Callable[[], bool] = lambda: False,
-    ) -> Sweep:
-        """Measures what is left. Stopped, it gives the points there are, ``complete`` False.
+    ) -> Sweep | None:
+        """Measures what is left. Stopped, it gives the points there are, ``complete`` False; None before the costs are.
 
         Raises NotSaved when the journal cannot be written; the points stay, and ``so_far`` gives them.
         """
@@ -155,14 +155,14 @@ class Sweeper:
             return self.so_far()
         return self._sweep(complete=True)
 
-    def so_far(self) -> Sweep:
-        """The points measured until now. Raises ValueError before the costs are."""
-        return self._sweep(complete=False)
+    def so_far(self) -> Sweep | None:
+        """The points measured until now; None before the costs are, which come first."""
+        return self._sweep(complete=False) if "costs" in self._pieces else None
 
     def finish(self) -> None:
         """Removes the journal: the next sweep measures everything anew. For when the result is in safety."""
-        if self._journal:
-            self._journal.end()
+        if self.journal:
+            self.journal.end()
 
     # -- the two ways -------------------------------------------------------------------------
 
@@ -372,14 +372,14 @@ class Sweeper:
         return store.from_json(record_type, self._pieces[name]["record"])
 
     def _save(self) -> None:
-        if self._journal is None:
+        if self.journal is None:
             return
         while self._unsaved:
             try:
-                self._journal.add(self._unsaved[0])
+                self.journal.add(self._unsaved[0])
             except OSError as error:
                 raise NotSaved(
-                    f"The sweep's journal {self._journal.path} cannot be written: {error.strerror or error}. All "
+                    f"The sweep's journal {self.journal.path} cannot be written: {error.strerror or error}. All "
                     f"{len(self._pieces)} finished pieces are kept in memory: make room, and run the sweep again."
                 ) from error
             del self._unsaved[0]
@@ -389,8 +389,6 @@ class Sweeper:
         return sum(float(piece["seconds"]) for piece in self._pieces.values())
 
     def _sweep(self, *, complete: bool) -> Sweep:
-        if "costs" not in self._pieces:
-            raise ValueError("The sweep has not measured its costs yet, so there is nothing to show.")
         info = self._lab.model.info
         return Sweep(
             machine=machine.this_machine(backend.build_info(), gpu=backend.gpu_offload()),

@@ -7,5 +7,14 @@ from .gamma import GammaExplorer
 from .intake import IntakeReader
 from .live import LiveGeneration
 from .stream import legend_html, stream_html
+from .sweep import LongSweep
 
-__all__ = ["CycleCostExplorer", "GammaExplorer", "IntakeReader", "LiveGeneration", "legend_html", "stream_html"]
+__all__ = [
+    "CycleCostExplorer",
+    "GammaExplorer",
+    "IntakeReader",
+    "LiveGeneration",
+    "LongSweep",
+    "legend_html",
+    "stream_html",
+]
