@@ -463,6 +463,7 @@ FLOWS = (
     Flow("layer_skip", "the text so far", ("some target layers,\na pass a token",), "reads its own token", True),
 )
 FLOWS_TITLE = "Five ways to a draft, one way to verify it"
+FLOWS_AXIS = "from left to right: what is read, what makes the tokens, the draft, and the pass that verifies it"
 FLOW_TARGET = "target:\none pass\nover\nk + 1 rows\n\nkeeps or\nrefuses,\nadds one\nof its own"
 
 

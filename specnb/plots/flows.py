@@ -19,8 +19,11 @@ NAME_X, READS, MAKES, DRAFT, TARGET = 0.0, (0.17, 0.38), (0.43, 0.66), (0.71, 0.
 @exclusive
 def plot_flows(flows: Sequence[messages.Flow] = messages.FLOWS, *, ax: Axes | None = None) -> Axes:
     """One row a drafter, from what it reads to the one target pass that verifies whatever came."""
-    ax = axes_of(ax, height_in=0.6 + ROW_IN * len(flows), left_in=0.2, right_in=0.2, top_in=0.45, bottom_in=0.15)
-    ax.set_axis_off()
+    ax = axes_of(ax, height_in=0.85 + ROW_IN * len(flows), left_in=0.2, right_in=0.2, top_in=0.45, bottom_in=0.4)
+    ax.set_xticks([])
+    ax.set_yticks([])
+    ax.spines[:].set_visible(False)
+    ax.set_xlabel(messages.FLOWS_AXIS)
     ax.set_xlim(0, 1)
     ax.set_ylim(len(flows) - 0.45, -0.45)
     _box(ax, TARGET, (-0.4, len(flows) - 0.6), messages.FLOW_TARGET, BLUE, "white")
@@ -36,7 +39,7 @@ def plot_flows(flows: Sequence[messages.Flow] = messages.FLOWS, *, ax: Axes | No
             flow.then,
             ha="center",
             va="center",
-            size=SMALL - 1,
+            size=SMALL,
             color=MUTED_TEXT,
         )
         if flow.again:
