@@ -60,6 +60,8 @@ FACTS = {
     "06-gamma": {"draft_ms": STUDY.draft_ms, "verify_ms": STUDY.verify_ms},
     "06-free-draft": {"verify_ms": STUDY.verify_ms},
     "05-possible": {"marginal": 25.0, "ceiling": 20.0},
+    "08-same-draft": {"yours": {1: 10.0, 8: 20.0}, "theirs": STUDY.verify_ms},
+    "08-passes": {"emitted": 673, "drafted": 730, "kept": 526, "k": 5},
     "09-load": {"alpha": 0.5, "k": 3, "prices": {1: 1.78, 2: 1.62, 4: 1.78, 8: 2.1, 16: 2.8}},
     "09-p-min": {"rows": ((0.0, 0.6, 129.8), (0.3, 0.62, 131.3), (0.85, 0.89, 96.1))},
 }
@@ -88,6 +90,8 @@ RIGHT = {
     "05-times-dearer": (2.817 / 17.074) / (0.63 / 7.62),
     "05-marginal": (638.74 - 462.96) * 1.048576 / (3.045 - 2.817),
     "05-possible": "no",
+    "08-same-draft": 2.0 / (44.77 / 18.15),
+    "08-passes": 147,
     "09-load": 8,  # the first price above 1 + 0.5 + 0.25 + 0.125
     "09-band": 0.7064,
     "09-p-min": 0.3,
@@ -286,6 +290,8 @@ def test_the_listed_mistakes_are_those_that_readers_make():
         "06-gamma": {6.443: "inverse", 0.1346: "two rows", 2.817: "milliseconds"},
         "06-free-draft": {1.153: "must emit", 0.8672: "upside down", 0.5766: "share of k + 1"},
         "06-free-on-m5": {1.2246: "still paid for", 1.3884: "with itself", 1.7775: "measured plain speed"},
+        "08-same-draft": {0.4467: "compares milliseconds", 1.2333: "upside down", 2.4667: "a pass costs"},
+        "08-passes": {146: "shorter", 673: "plain decoding", 204: "throws away"},
         "09-load": {0: "always right", 4: "still pays"},
         "09-band": {0.1498: "rate itself", 2.397: "cycle keeps", 3.397: "tokens per cycle", 0.5826: "one token more"},
         "09-p-min": {0.85: "another column", 131.3: "its speed"},

@@ -12,12 +12,32 @@ from functools import cache
 from types import MappingProxyType
 
 from .. import store
-from . import notebook_00, notebook_01, notebook_02, notebook_03, notebook_04, notebook_05, notebook_06, notebook_09
+from . import (
+    notebook_00,
+    notebook_01,
+    notebook_02,
+    notebook_03,
+    notebook_04,
+    notebook_05,
+    notebook_06,
+    notebook_08,
+    notebook_09,
+)
 from .exercise import Exercise, Unreadable, Verdict, as_number, is_unanswered, shown
 
 __all__ = ["Guess", "Verdict", "check", "exercises", "hint", "predict", "predictions"]
 
-NOTEBOOKS = (notebook_00, notebook_01, notebook_02, notebook_03, notebook_04, notebook_05, notebook_06, notebook_09)
+NOTEBOOKS = (
+    notebook_00,
+    notebook_01,
+    notebook_02,
+    notebook_03,
+    notebook_04,
+    notebook_05,
+    notebook_06,
+    notebook_08,
+    notebook_09,
+)
 
 
 @cache
