@@ -519,10 +519,45 @@ class DraftCost:
 
 
 @dataclass(frozen=True, slots=True)
+class DrafterScore:
+    """One drafter in one weight format on one kind of prompt (``python -m specnb.bench drafters``).
+
+    kind: of prompt; "all" for plain decoding, "loops" for answers that fell into a repetition loop. k: its median.
+    alpha, alpha_first: live, over the chain and of each draft's first token. speedup: over plain decoding in the same
+    format, median over prompts, and its 95 % interval. against_fastest_plain: tokens per second over plain decoding's
+    in the format where that is fastest.
+    """
+
+    drafter: str
+    format: str
+    kind: str
+    temperature: float
+    k: int
+    tokens_per_cycle: float
+    speedup: float
+    tokens_per_second: float
+    against_fastest_plain: float
+    prompts: int
+    alpha: float | None = None
+    alpha_first: float | None = None
+    gamma: float | None = None
+    predicted: float | None = None
+    speedup_ci: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DrafterScores:
+    """Plain decoding in every format, then the drafters."""
+
+    rows: tuple[DrafterScore, ...]
+    prompts: int
+
+
+@dataclass(frozen=True, slots=True)
 class DraftMemory:
     """What a drafter's model holds in memory beside the target.
 
-    weight_bytes: its tensors. cache_bytes_per_token: keys and values of one token. n_ctx: tokens its cache has room for.
+    weight_bytes: its tensors. cache_bytes_per_token: keys and values of one token. n_ctx: tokens that fit its cache.
     """
 
     label: str

@@ -11,6 +11,7 @@ from specnb.bench import drafters as drafters_bench
 from specnb.bench.__main__ import BENCHMARKS, main
 
 KEYS = {
+    "adaptive": {"worst_vs_plain", "worst_vs_best_fixed"},
     "advise": {"share_of_best", "time_share", "rows"},
     "curve": {"seconds", "points", "max_ci_rel"},
     "drafters": {"rows"},
@@ -66,9 +67,9 @@ def test_loops_stand_apart_and_speedups_are_medians_over_prompts_of_the_same_for
     eagle = [replace(ANSWER, prompt=i, seconds=s, loops=i == 2) for i, s in ((0, 1.0), (1, 4.0), (2, 0.1), (4, 2.0))]
     costs = {format: drafters_bench.Costs({1: 10.0}, {"eagle": 0.5}) for format in ("F32", "Q4_0")}
     rows = drafters_bench._rows([*plain, *fast, *eagle], costs)
-    assert [(row["drafter"], row["format"]) for row in rows[:2]] == [("none", "F32"), ("none", "Q4_0")]
-    by_kind = {row["kind"]: row for row in rows[2:]}
+    assert [(row.drafter, row.format) for row in rows[:2]] == [("none", "F32"), ("none", "Q4_0")]
+    by_kind = {row.kind: row for row in rows[2:]}
     assert set(by_kind) == {"chat", "code", "loops"}
-    assert by_kind["chat"]["speedup"] == (2.0 + 0.5) / 2 and by_kind["loops"]["speedup"] == 20.0
-    assert by_kind["chat"]["gamma"] == 0.05 and by_kind["chat"]["alpha"] == 58 / 90
-    assert by_kind["code"]["against_fastest_plain"] == 0.25
+    assert by_kind["chat"].speedup == (2.0 + 0.5) / 2 and by_kind["loops"].speedup == 20.0
+    assert by_kind["chat"].gamma == 0.05 and by_kind["chat"].alpha == 58 / 90
+    assert by_kind["code"].against_fastest_plain == 0.25

@@ -6,34 +6,38 @@ the same prompts, interleaved; a speedup is the median over prompts of (speculat
 tokens per second, with a bootstrap interval over prompts. Answers that fall into a repetition
 loop flatter every drafter and stand in rows of their own (kind "loops").
 
-Finished prompts are kept for half a day, so an interrupted benchmark goes on where it was.
+Finished prompts are kept for half a day, so an interrupted benchmark goes on where it was. With SPECNB_RECORD=1 the
+rows are also saved for notebook 06.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from math import inf
 from statistics import mean, median
 
-from .. import backend, drafters, measure, models, predict, trained
+from .. import backend, drafters, machine, measure, models, predict, store, trained
 from ..intervals import median_interval
-from ..lab import Lab
-from ..prompts import HELD_OUT
-from ..records import Run, Sampling
-from ..repetition import find_loop
 from ..journal import Journal
+from ..lab import Lab
+from ..notebook import RUNS
+from ..prompts import HELD_OUT
+from ..records import DrafterScore, DrafterScores, Run, Sampling
+from ..repetition import find_loop
 
 MAX_TOKENS = 128
-TEMPERATURES = (0.0, 0.7)
 PLAIN = drafters.NoDrafter.name
 PILOT_K, PILOT_PROMPTS = 4, 2
 LOOPS = "loops"
 
 ALL = drafters.names()[1:]
 FEW = ("ngram_simple", "chain", "distilled", "eagle", "medusa")
-"""Drafters tried where all would take too long: sampled text, and the formats between the extremes."""
-ALL_FORMATS = ("F32", "BF16", "Q4_0")
+"""Drafters tried where all would take too long: everywhere but in the fastest format with greedy text."""
+ALL_AT = ("Q4_0", 0.0)
+PLACES = (ALL_AT, ("F32", 0.0), ("BF16", 0.0), ("Q4_0", 0.7), ("F32", 0.7))
+"""Where drafters are tried; in the other formats only plain decoding is, as what they have to beat."""
 QUICK_DRAFTERS, QUICK_KINDS = ("ngram_simple", "eagle"), ("code", "rewrite")
 
 
@@ -108,19 +112,21 @@ def run(*, quick: bool) -> dict[str, object]:
                         journal.add([asdict(answer) for answer in fresh])
     if journal:
         journal.end()
+    scores = DrafterScores(tuple(_rows(answers, costs)), len(plan.prompts))
+    if not quick and os.environ.get("SPECNB_RECORD") == "1":
+        made_on = machine.this_machine(backend.build_info(), gpu=backend.gpu_offload())
+        store.save(scores, RUNS / "06-scores.json", machine=made_on)
     return {
-        "rows": _rows(answers, costs),
+        "rows": [asdict(row) for row in scores.rows],
         "costs": {f: asdict(c) for f, c in costs.items()},
-        "prompts": len(plan.prompts),
+        "prompts": scores.prompts,
     }
 
 
 def _full_plan() -> Plan:
-    where: dict[tuple[str, float], tuple[str, ...]] = {}
-    for format in (*ALL_FORMATS, *(f for f in models.FORMATS if f not in ALL_FORMATS)):
-        for temperature in TEMPERATURES if format in ALL_FORMATS else (0.0,):
-            where[format, temperature] = ALL if format in ALL_FORMATS and temperature == 0.0 else FEW
-    return Plan(tuple(range(len(HELD_OUT))), where)
+    tried = {place: ALL if place == ALL_AT else FEW for place in PLACES}
+    plain = {(format, 0.0): () for format in models.FORMATS if (format, 0.0) not in tried}
+    return Plan(tuple(range(len(HELD_OUT))), tried | plain)
 
 
 def _key() -> str:
@@ -215,29 +221,24 @@ def _answer(run: Run, format: str, temperature: float, index: int) -> Answer:
     )
 
 
-def _rows(answers: list[Answer], costs: dict[str, Costs]) -> list[dict[str, object]]:
+def _rows(answers: list[Answer], costs: dict[str, Costs]) -> list[DrafterScore]:
     """Plain decoding in every format first; then a row a (format, temperature, drafter, kind)."""
     plain = _plain_speeds(answers)
     coldest = min(temperature for _, temperature in plain)
     fastest = max(median(speeds.values()) for (_, t), speeds in plain.items() if t == coldest)
     rows = [
-        {
-            "drafter": PLAIN,
-            "format": format,
-            "kind": "all",
-            "temperature": temperature,
-            "k": 0,
-            "alpha": None,
-            "alpha_first": None,
-            "gamma": None,
-            "tokens_per_cycle": 1.0,
-            "predicted": None,
-            "speedup": 1.0,
-            "speedup_ci": None,
-            "tokens_per_second": median(speeds.values()),
-            "against_fastest_plain": median(speeds.values()) / fastest,
-            "prompts": len(speeds),
-        }
+        DrafterScore(
+            drafter=PLAIN,
+            format=format,
+            kind="all",
+            temperature=temperature,
+            k=0,
+            tokens_per_cycle=1.0,
+            speedup=1.0,
+            tokens_per_second=median(speeds.values()),
+            against_fastest_plain=median(speeds.values()) / fastest,
+            prompts=len(speeds),
+        )
         for (format, temperature), speeds in plain.items()
     ]
     groups: dict[tuple[str, float, str, str], list[Answer]] = {}
@@ -252,23 +253,23 @@ def _rows(answers: list[Answer], costs: dict[str, Costs]) -> list[dict[str, obje
         speed = median(a.emitted / a.seconds for a in group)
         guesses = [a.predicted for a in group if a.predicted is not None]
         rows.append(
-            {
-                "drafter": drafter,
-                "format": format,
-                "kind": kind,
-                "temperature": temperature,
-                "k": round(median(a.k for a in group)),
-                "alpha": sum(a.kept for a in group) / tested if tested else None,
-                "alpha_first": sum(a.first_kept for a in group) / first if first else None,
-                "gamma": costs[format].draft_ms[drafter] / costs[format].plain_ms,
-                "tokens_per_cycle": sum(a.emitted for a in group) / sum(a.passes for a in group),
-                "predicted": median(guesses) if guesses and kind != LOOPS else None,
-                "speedup": median(ratios),
-                "speedup_ci": median_interval(ratios),
-                "tokens_per_second": speed,
-                "against_fastest_plain": speed / fastest,
-                "prompts": len(group),
-            }
+            DrafterScore(
+                drafter=drafter,
+                format=format,
+                kind=kind,
+                temperature=temperature,
+                k=round(median(a.k for a in group)),
+                alpha=sum(a.kept for a in group) / tested if tested else None,
+                alpha_first=sum(a.first_kept for a in group) / first if first else None,
+                gamma=costs[format].draft_ms[drafter] / costs[format].plain_ms,
+                tokens_per_cycle=sum(a.emitted for a in group) / sum(a.passes for a in group),
+                predicted=median(guesses) if guesses and kind != LOOPS else None,
+                speedup=median(ratios),
+                speedup_ci=median_interval(ratios),
+                tokens_per_second=speed,
+                against_fastest_plain=speed / fastest,
+                prompts=len(group),
+            )
         )
     return rows
 
