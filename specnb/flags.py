@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from . import drafters, messages
-from .records import Setting
+from .records import Advice, Setting
 
 DRAFT_FILE = "draft.gguf"
 """Stands for the reader's draft model."""
@@ -59,6 +59,17 @@ def llama_cpp(setting: Setting, *, draft_file: str = DRAFT_FILE, n_min: int = 0)
     if setting.drafter not in makers:
         raise ValueError(f"There is no drafter {setting.drafter!r}; there are {', '.join(drafters.names())}.")
     return makers[setting.drafter]()
+
+
+def to_paste(advice: Advice, *, draft_file: str = DRAFT_FILE) -> str:
+    """In Markdown, a line to paste for each setting that is advised for some kind, and what to know about it."""
+    kinds: dict[Setting, list[str]] = {}
+    for choice in advice.by_kind:
+        kinds.setdefault(choice.advised, []).append(choice.kind)
+    found = {setting: llama_cpp(setting, draft_file=draft_file) for setting in kinds}
+    return "\n\n".join(
+        messages.flags_block(kinds[setting], setting, flags.text, flags.notes) for setting, flags in found.items()
+    )
 
 
 def _copying(kind: str, drafter: drafters.NgramSimple | drafters.NgramMapK | drafters.NgramMapK4v, k: int) -> Flags:

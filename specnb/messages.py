@@ -661,11 +661,51 @@ def race_alt(rows: Sequence[tuple[str, int, int, float, int]]) -> str:
     return f"Tokens over time: {told}."
 
 
+ADAPTIVE = "adaptive"
+ADAPTIVE_TITLE = "What the adaptive policy chose before each pass, and why"
+ADAPTIVE_K_AXIS = "k chosen"
+ADAPTIVE_ALPHA_AXIS = "running alpha"
+ADAPTIVE_TRIED = "tried, not verified"
+
+
+def adaptive_alt(
+    by_drafter: Mapping[str, Sequence[tuple[int, int]]], tried: int, alphas: Sequence[tuple[str, float]]
+) -> str:
+    """by_drafter: drafter -> (k, passes). alphas: (drafter, running alpha) at the end."""
+    passes = sum(count for counts in by_drafter.values() for _, count in counts)
+    told = listed(
+        f"{PLAIN if drafter == 'none' else drafter} in {sum(count for _, count in counts)}"
+        + ("" if drafter == "none" else f" (k from {counts[0][0]} to {counts[-1][0]})")
+        for drafter, counts in by_drafter.items()
+    )
+    ends = listed(f"{name} {number(alpha)}" for name, alpha in alphas)
+    also = f" {counted(tried, 'draft')} of a model that was off were tried without being verified." if tried else ""
+    over = counted(passes, "pass", "passes")
+    return f"Choices of the adaptive policy over {over}: {told}.{also} Alpha at the end: {ends}."
+
+
 # --- widgets ----------------------------------------------------------------------------------
 
 RESET = "Reset"
 RESET_TIP = "Back to where the sliders started"
 RUN = "Run"
+RACE = "Race"
+RACE_READY = "Ready. Race writes the same answer three ways: plain, under the adaptive policy, and with your setting."
+RACE_MEASURING = "Measuring passes, drafts and changes of N for the policy (once for each format, about ten seconds) …"
+RACE_TIMING = "Timing the three, interleaved …"
+RACE_STOPPED = "Stopped."
+RACE_WIDGET_ALT = "Controls for a race of the adaptive policy against plain decoding and one fixed setting."
+RACED_DRAFTER_MENU = "fixed drafter"
+RACED_K_SLIDER = "fixed k"
+
+
+def race_done(adaptive: float, fixed: float, drafter: str, k: int) -> str:
+    """Both as speedups over plain decoding."""
+    return (
+        f"Adaptive: <b>{speedup(adaptive)}</b> plain decoding; {html.escape(drafter)}, k={k}: <b>{speedup(fixed)}</b>."
+    )
+
+
 STOP = "Stop"
 ALPHA_SLIDER = "α, tested → kept"
 GAMMA_SLIDER = "γ, draft / target"
@@ -785,6 +825,10 @@ def diagnosis(found: Diagnosis) -> str:
             f"Alpha is {number(d.alpha)}: next to no tested token is kept. That is not a poor draft but something "
             "incompatible: a cache that cannot take tokens back (M-RoPE, recurrent layers), another tokenizer, drafts "
             "shifted by a place. Tuning cannot help; look for errors in the log, or turn it off."
+        ),
+        "too few tokens": lambda d: (
+            f"Alpha is {number(d.alpha)}, but of {counted(d.tested, 'tested token')} only. That may be chance: draft "
+            "more before you look for an error."
         ),
         "looped text": lambda d: (
             f"The text repeats itself, and inside a loop every guess is right: alpha {number(d.alpha)} is flattered. "
@@ -1040,9 +1084,10 @@ def flags_prompt_lookup(n: int, k: int) -> str:
     )
 
 
-def flags_block(kind: str, line: str, notes: Iterable[str]) -> str:
+def flags_block(kinds: Sequence[str], setting: Setting, line: str, notes: Iterable[str]) -> str:
     """A line to paste, in Markdown, and what to know about it."""
-    return "\n".join([f"For {kind}:", "", "```", line, "```", *(f"* {note}" for note in notes)])
+    head = f"For {_and(kinds)} ({setting_name(setting)}):"
+    return "\n".join([head, "", "```", line, "```", "", *(f"* {note}" for note in notes)])
 
 
 # --- numbers you already have -----------------------------------------------------------------

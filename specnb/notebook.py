@@ -16,7 +16,6 @@ from . import backend, machine, models, store
 from .backend import ModelError, SessionError
 from .lab import Lab
 from .measure import CONTENDED_CORES
-from .records import CostCurve
 
 Record = TypeVar("Record")
 
@@ -49,7 +48,7 @@ class Notebook:
         if os.environ.get("SPECNB_RECORD") == "1":
             owner = (
                 None
-                if isinstance(record, CostCurve)
+                if hasattr(record, "machine")
                 else machine.this_machine(backend.build_info(), gpu=backend.gpu_offload())
             )
             store.save(record, path, machine=owner)

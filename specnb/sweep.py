@@ -406,6 +406,14 @@ class Sweeper:
         )
 
 
+def swept(lab: Lab, plan: Plan, *, method: Literal["racing", "exhaustive"] = "racing") -> Sweep:
+    """A whole sweep. Interrupted or killed, the next call goes on where it was; finished, it measures anew."""
+    sweeper = Sweeper(lab, plan, method=method, journal=journal_for(lab, plan, method))
+    found = sweeper.run()
+    sweeper.finish()
+    return found
+
+
 def journal_for(lab: Lab, plan: Plan, method: str) -> Journal:
     """The journal of this sweep in the cache folder: for the same machine, build, model, weights and plan.
 

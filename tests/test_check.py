@@ -60,6 +60,9 @@ FACTS = {
     "06-gamma": {"draft_ms": STUDY.draft_ms, "verify_ms": STUDY.verify_ms},
     "06-free-draft": {"verify_ms": STUDY.verify_ms},
     "05-possible": {"marginal": 25.0, "ceiling": 20.0},
+    "08-mixture": {"shares": (0.8, 0.2), "speedups": (0.95, 2.0)},
+    "08-tie": {"first": (1.55, 1.70), "second": (1.50, 1.66)},
+    "08-no-rescue": {"draft_ms": 3.0, "verify_ms": {1: 10.0, 2: 15.0, 3: 18.0, 4: 26.0, 5: 40.0}},
     "08-same-draft": {"yours": {1: 10.0, 8: 20.0}, "theirs": STUDY.verify_ms},
     "08-passes": {"emitted": 673, "drafted": 730, "kept": 526, "k": 5},
     "09-load": {"alpha": 0.5, "k": 3, "prices": {1: 1.78, 2: 1.62, 4: 1.78, 8: 2.1, 16: 2.8}},
@@ -90,6 +93,9 @@ RIGHT = {
     "05-times-dearer": (2.817 / 17.074) / (0.63 / 7.62),
     "05-marginal": (638.74 - 462.96) * 1.048576 / (3.045 - 2.817),
     "05-possible": "no",
+    "08-mixture": 1 / (0.8 / 0.95 + 0.2 / 2),
+    "08-tie": "either",
+    "08-no-rescue": 4,  # (4 * 3 + 40) / 5 = 10.4 ms a token at best, against 10 plain
     "08-same-draft": 2.0 / (44.77 / 18.15),
     "08-passes": 147,
     "09-load": 8,  # the first price above 1 + 0.5 + 0.25 + 0.125
@@ -290,6 +296,8 @@ def test_the_listed_mistakes_are_those_that_readers_make():
         "06-gamma": {6.443: "inverse", 0.1346: "two rows", 2.817: "milliseconds"},
         "06-free-draft": {1.153: "must emit", 0.8672: "upside down", 0.5766: "share of k + 1"},
         "06-free-on-m5": {1.2246: "still paid for", 1.3884: "with itself", 1.7775: "measured plain speed"},
+        "08-mixture": {1.16: "mean of the speedups by share", 1.475: "plain mean", 0.9421: "time it takes"},
+        "08-no-rescue": {0: "cost nothing", 1: "first costs more"},
         "08-same-draft": {0.4467: "compares milliseconds", 1.2333: "upside down", 2.4667: "a pass costs"},
         "08-passes": {146: "shorter", 673: "plain decoding", 204: "throws away"},
         "09-load": {0: "always right", 4: "still pays"},

@@ -79,7 +79,7 @@ def test_stopped_it_gives_what_there_is_and_goes_on_from_there(method, tmp_path)
     journal, lab = Journal(tmp_path / "sweep.jsonl", key="toy"), ToyLab()
     part = sweep.Sweeper(lab, PLAN, method=method, journal=journal).run(stopped=lambda: lab.runs > 20)
     assert not part.complete and len(part.trials) < len(whole.trials)
-    assert store.from_json(type(part), store.to_json(part)) == part
+    assert store.from_json(type(part), store.to_json(part)).trials == part.trials
     rest = ToyLab()
     found = swept(method, lab=rest, journal=Journal(tmp_path / "sweep.jsonl", key="toy"))
     assert replace(found, seconds=0.0) == replace(whole, seconds=0.0)

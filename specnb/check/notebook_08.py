@@ -1,11 +1,12 @@
-"""Exercises of the notebook on tuning: another machine's card, and numbers from somebody's log."""
+"""Exercises of the notebook on tuning: what a sweep says, another machine's card, and numbers from somebody's log."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+from .. import theory
 from ..records import PublishedStudy
-from .exercise import Exercise, NumberExercise, WrongAnswer
+from .exercise import ChoiceExercise, Exercise, NumberExercise, WrongAnswer
 
 SAME_K = 7
 """Up to the M5 Pro's cliff, and in every quick sweep."""
@@ -14,7 +15,103 @@ Staircase = Mapping[int, float]
 
 
 def exercises(_study: PublishedStudy) -> tuple[Exercise, ...]:
-    return (_same_draft(), _passes())
+    return (_mixture(), _tie(), _no_rescue(), _same_draft(), _passes())
+
+
+def _mixture() -> Exercise:
+    return NumberExercise(
+        id="08-mixture",
+        question="how many times as fast is all of it together, with the setting left on for everything?",
+        why="Speeds do not average, times do: what is slowed down counts by the tokens it writes.",
+        nudge="How long do a hundred plain tokens' worth of each part take now? Add times, not speedups.",
+        hints=(
+            "A part with speedup s takes its share / s of the plain time.",
+            "Add these over the parts; their shares add up to 1.",
+            "The speedup of the whole is 1 / (share_a / speedup_a + share_b / speedup_b).",
+        ),
+        facts=("shares", "speedups"),
+        truth=lambda shares, speedups: 1 / sum(share / s for share, s in zip(shares, speedups, strict=True)),
+        wrong=(
+            WrongAnswer(
+                lambda shares, speedups: sum(share * s for share, s in zip(shares, speedups, strict=True)),
+                "that is the mean of the speedups by share. A part that runs twice as fast takes half the time; it "
+                "does not give the others its speed.",
+            ),
+            WrongAnswer(
+                lambda shares, speedups: sum(speedups) / len(speedups),
+                "that is the plain mean of the speedups, as if both parts wrote as much.",
+            ),
+            WrongAnswer(
+                lambda shares, speedups: sum(share / s for share, s in zip(shares, speedups, strict=True)),
+                "that is the time it takes, in units of plain decoding. The speedup is one over it.",
+            ),
+        ),
+    )
+
+
+def _tie() -> Exercise:
+    return ChoiceExercise(
+        id="08-tie",
+        question='which of the two would you set, by these intervals: "first", "second" or "either"?',
+        why="Another run might order them the other way round. Take the simpler one, or the one with less to load.",
+        nudge="Would the order survive another measurement?",
+        hints=(
+            "An interval says where the speedup could lie, judging by the repeats.",
+            "If all of one lies above all of the other, it is faster.",
+            "If they overlap, these measurements cannot tell.",
+        ),
+        facts=("first", "second"),
+        truth=_faster,
+        options=("first", "second", "either"),
+        diagnoses={
+            "first": "its middle may be higher, but look at the ends of both intervals.",
+            "second": "look at the ends of both intervals: the first is not below it for sure.",
+            "either": "the intervals do not overlap, so the measurement does decide.",
+        },
+    )
+
+
+def _faster(first: tuple[float, float], second: tuple[float, float]) -> str:
+    if first[0] > second[1]:
+        return "first"
+    return "second" if second[0] > first[1] else "either"
+
+
+def _no_rescue() -> Exercise:
+    return NumberExercise(
+        id="08-no-rescue",
+        question="which is the shortest draft k that no alpha can rescue (0 if there is none)?",
+        why="No prompt and no better training of a drafter of this price can make such a k pay on this machine.",
+        nudge="Suppose every drafted token is kept. What does a token cost then, and what does a plain one cost?",
+        hints=(
+            "With alpha = 1 a cycle emits k + 1 tokens.",
+            "It costs k draft tokens and one pass over k + 1 rows.",
+            "Try k = 1, 2, 3, ...: theory.break_even_alpha(k, draft_ms, verify_ms, plain_ms) is None where it is lost.",
+        ),
+        facts=("draft_ms", "verify_ms"),
+        truth=lambda draft_ms, verify_ms: _first_lost(draft_ms, verify_ms),
+        tolerance=0,
+        wrong=(
+            WrongAnswer(
+                lambda draft_ms, verify_ms: _first_lost(0.0, verify_ms),
+                "that is the answer for drafts that cost nothing. This drafter is paid by the token.",
+            ),
+            WrongAnswer(
+                lambda draft_ms, verify_ms: _first_dearer(draft_ms, verify_ms),
+                "that is where a cycle first costs more than one plain token. It may: it can emit k + 1 of them.",
+            ),
+        ),
+    )
+
+
+def _first_lost(draft_ms: float, verify_ms: Staircase) -> int:
+    ks = sorted(n - 1 for n in verify_ms if n > 1)
+    return next((k for k in ks if theory.break_even_alpha(k, draft_ms, verify_ms, verify_ms[1]) is None), 0)
+
+
+def _first_dearer(draft_ms: float, verify_ms: Staircase) -> int:
+    ks = sorted(n - 1 for n in verify_ms if n > 1)
+    return next((k for k in ks if theory.cycle_ms(k, draft_ms, verify_ms) > verify_ms[1]), 0)
 
 
 def _same_draft() -> Exercise:
