@@ -145,9 +145,13 @@ def _plan(drafter: Drafter, ks: Sequence[int]) -> Iterator[tuple[_Step, ...]]:
 
 
 def _filler(n_vocab: int, count: int, start: int = 0) -> list[int]:
-    """Some ordinary tokens, none of them twice within a vocabulary; which ones does not matter to the cost."""
+    """Some ordinary tokens, none of them twice in a row of hundreds; which ones does not matter to the cost.
+
+    The last quarter is left alone: a draft model's vocabulary may end a little before the target's.
+    """
     first = min(1000, n_vocab // 2)
-    return [first + (i * 7919) % (n_vocab - first) for i in range(start, start + count)]
+    span = max(1, (n_vocab - first) * 3 // 4)
+    return [first + (i * 7919) % span for i in range(start, start + count)]
 
 
 class _MadeUp:

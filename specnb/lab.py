@@ -11,12 +11,13 @@ from pathlib import Path
 from statistics import median
 from typing import TypeVar
 
-from . import drafters, machine, measure, messages, models, store, trained
+from . import cycle_costs, drafters, ledger, machine, measure, messages, models, store, trained
 from .adaptive import Adaptive, Costs
-from .backend import BatchSession, Model, Session, VectorSession
+from .backend import BatchSession, Model, Sampler, Session, VectorSession
 from .drafters import Drafter
 from .prompts import Prompt
-from .records import AdaptiveRun, CostCurve, Cycle, DraftCost, DraftMemory, Limits, LoadSweep, Run, Sampling
+from .records import AdaptiveRun, CostCurve, Cycle, CycleCosts, DraftCost, DraftMemory, Limits, LoadSweep, Run, Sampling
+from .text import Assembler, ending
 
 LIVE_NS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 13, 17)
 """N that a live prediction needs: every k up to 8, then 10, 12 and 16."""
@@ -24,6 +25,11 @@ LIVE_NS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 13, 17)
 DRAFT_MODEL_DROPS, LAYER_SKIP_DROPS = 4, 7
 """Layers left out of the untrained drafts. "draft_model" is one of them for a target that is not the embedded model
 when the reader names no draft: the subset that agrees more and costs more."""
+
+DRAFTING_KS = (1, 4)
+"""Draft lengths from which those of a model are told; every head can make both."""
+DRAFTING_ROOM = 64
+"""Tokens that their scripts may need beside the prompt."""
 
 LONGEST_K = LIVE_NS[-1] - 1
 """The longest draft of the adaptive policy."""
@@ -271,6 +277,27 @@ class Lab:
             return 0.0
         return self.draft_cost(model, text, k=k).ms_per_token
 
+    def drafting_ms(self, name: str, text: str | Prompt) -> float | Callable[[int, float], float]:
+        """(k, alpha) -> milliseconds of a whole draft, the catching up included, measured apart; 0 for look-ups.
+
+        Of a chain, its model's. From scripted cycles with drafts of two lengths (``ledger.drafting_ms``).
+        """
+        model = drafters.DraftModel.name if name == drafters.Chain.name else name
+        if model not in MODEL_DRAFTERS:
+            return 0.0
+        context_length = min(len(self.prompt(text)) - 1, self.session.n_ctx - DRAFTING_ROOM)
+        rounds = [self.cycle_costs(model, ks=DRAFTING_KS, contexts=(context_length,), seed=i) for i in range(2)]
+        prices = ledger.Prices(ledger.together(rounds))
+        return partial(ledger.drafting_ms, prices, context_length=context_length)
+
+    def cycle_costs(self, name: str, *, ks: Sequence[int], contexts: Sequence[int], seed: int = 0) -> CycleCosts:
+        """What the parts of a drafter's cycles cost, from scripted ones (``cycle_costs.scripted``)."""
+        drafter = self.drafter(name)  # may open the session anew
+        as_in_a_run = ending(Assembler(self.model.piece), self.model.is_eog)
+        return cycle_costs.scripted(
+            self.session, drafter, Sampler(Sampling()), ks=ks, contexts=contexts, ends_text=as_in_a_run, seed=seed
+        )
+
     def draft_cost(self, name: str, text: str | Prompt, *, k: int = 4) -> DraftCost:
         """A drafter's proposals of k tokens after a prompt, timed apart. ValueError where it proposes nothing."""
         drafter, prompt = self.drafter(name), self.prompt(text)
@@ -315,8 +342,8 @@ class Lab:
     def _keep_states(self) -> None:
         """From now on the target keeps its states. Not from the start: a prompt then costs an output row a token."""
         if self.session.states is None:
-            self.session.close()
-            self.session = self._target_session(keep_states=True)
+            before, self.session = self.session, self._target_session(keep_states=True)
+            before.close()
 
     def _trained_drafter(self, kind: str) -> Drafter:
         """A drafter from the shipped weights. Raises PairError where the target is not the one they were trained on."""
@@ -377,11 +404,12 @@ class Lab:
         return self._draft[2]
 
     def _release_draft(self) -> None:
-        if self._draft is not None:
-            _, model, session = self._draft
+        # Forgotten first: an interrupt between the two must not leave a closed session to be drafted with.
+        draft, self._draft = self._draft, None
+        if draft is not None:
+            _, model, session = draft
             session.close()
             model.close()
-            self._draft = None
 
 
 def _without_late_middle(n_layer: int, n_drop: int) -> tuple[int, ...]:

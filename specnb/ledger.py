@@ -8,7 +8,7 @@ milliseconds out; nothing is fitted to the run.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from statistics import fmean, median
 
@@ -124,6 +124,16 @@ class Prices:
         self.bookkeeping_ms = other.get(False, other.get(True, 0.0))
         self.rollback_ms = other.get(True, self.bookkeeping_ms) - self.bookkeeping_ms
 
+    @property
+    def draft_lengths(self) -> tuple[int, ...]:
+        """Lengths of a model's drafts that were measured, ascending."""
+        return tuple(sorted(self._draft))
+
+    @property
+    def longest_catch_up(self) -> int:
+        """The most tokens whose reading was measured; 1 where nothing but the pending token was ever new."""
+        return max(self._catch_up)
+
     def draft_ms(self, source: str, drafted: int, context_length: float) -> float:
         """A proposal when only the pending token is new to the drafter."""
         if source == MODEL:
@@ -180,6 +190,9 @@ class _Curves:
 
     def __contains__(self, key: int) -> bool:
         return key in self._points
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._points)
 
     def at(self, key: int, context_length: float) -> float:
         if key not in self._points:
@@ -285,6 +298,23 @@ def cell(
         contended=contended,
         tries=tries,
     )
+
+
+def drafting_ms(prices: Prices, k: int, alpha: float, context_length: float) -> float:
+    """What a model's draft of k tokens takes on average, catching up included, from two measured draft lengths.
+
+    A draft model passes once a token, so its drafts lie on a line in k, and so does reading what is new. For a
+    quick look at every k (the live view); a ledger has every k measured. KeyError without two lengths.
+    """
+    ks = prices.draft_lengths
+    if len(ks) < 2:
+        raise KeyError(f"Drafts of two lengths are needed to tell those of {k} tokens; measured: {ks}.")
+    first, last = (prices.draft_ms(MODEL, length, context_length) for length in (ks[0], ks[-1]))
+    draft = first + (last - first) * (k - ks[0]) / (ks[-1] - ks[0])
+    most = prices.longest_catch_up
+    each = prices.catch_up_ms(most) / (most - 1) if most > 1 else 0.0
+    fed = 1.0 + alpha**k if prices.keeps_drafts else theory.expected_tokens(alpha, k)
+    return max(0.0, draft + each * (fed - 1.0))
 
 
 def mean_parts(bills: Sequence[CycleParts]) -> CycleParts:

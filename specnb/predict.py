@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from statistics import mean
 
@@ -23,13 +23,17 @@ class Prediction:
     speedup_by_k: dict[int, float]
 
 
-def from_run(run: Run, *, draft_ms: float, verify_ms: Mapping[int, float], other_ms: float = 0.0) -> Prediction:
+DraftMs = float | Callable[[int, float], float]
+"""Milliseconds per token drafted by a model; or (k, alpha) -> of a whole draft, the catching up included."""
+
+
+def from_run(run: Run, *, draft_ms: DraftMs, verify_ms: Mapping[int, float], other_ms: float = 0.0) -> Prediction:
     """Speedup over k if every cycle that had a draft in ``run`` had one of k tokens.
 
-    draft_ms: per drafted token. verify_ms: N -> ms. other_ms: a cycle's sampling and bookkeeping,
-    paid by plain cycles too. All three come from measurements other than ``run``; only alpha and
-    the share of drafted cycles are taken from it. Two assumptions are left: alpha is the same at
-    every position (geometric), and a longer k changes neither alpha nor how often there is a draft.
+    draft_ms: 0 for look-ups; of a chain, its model's. verify_ms: N -> ms. other_ms: a cycle's sampling and
+    bookkeeping, paid by plain cycles too. All three come from measurements other than ``run``; only alpha,
+    the share of drafted cycles and who drafted in them are taken from it. Two assumptions are left: alpha is
+    the same at every position (geometric), and a longer k changes neither alpha nor how often there is a draft.
     """
     lengths = [length for length in run.draft_lengths if length]
     if not lengths:
@@ -38,12 +42,18 @@ def from_run(run: Run, *, draft_ms: float, verify_ms: Mapping[int, float], other
     # A text that ends inside a draft emits no token of the target's own, so the mean may fall just short of 1.
     alpha = theory.solve_alpha_mixed(max(1.0, mean(drafted)), lengths)
     share = len(lengths) / run.target_passes
+    # What a chain's look-up found cost nothing; only models have confidences.
+    by_model = sum(cycle.confidences is not None for cycle in run.cycles if cycle.drafted) / len(lengths)
     plain_ms = verify_ms[1] + other_ms
+
+    def each_ms(k: int) -> float:
+        return by_model * (draft_ms(k, alpha) / k if callable(draft_ms) else draft_ms)
+
     return Prediction(
         alpha=alpha,
         drafted_share=share,
         speedup_by_k={
-            n - 1: speedup_at_share(alpha, n - 1, share, draft_ms, verify_ms, plain_ms, other_ms=other_ms)
+            n - 1: speedup_at_share(alpha, n - 1, share, each_ms(n - 1), verify_ms, plain_ms, other_ms=other_ms)
             for n in sorted(verify_ms)
             if n > 1
         },

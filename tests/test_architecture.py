@@ -77,7 +77,11 @@ RULES = {
     "replay": may("", "records decoder drafters policy"),
     "journal": may(),
     "sweep": may("", "backend drafters journal lab machine measure messages models prompts records repetition replay store"),
-    "lab": may("", "adaptive messages backend drafters machine measure models policy prompts records store trained"),
+    "lab": may(
+        "",
+        "adaptive messages backend cycle_costs drafters ledger machine measure models policy prompts records store "
+        "text trained",
+    ),
     "ledger_cells": may(
         "",
         "backend cycle_costs drafters journal lab ledger machine measure prompts records text trained",

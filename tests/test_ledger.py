@@ -196,6 +196,18 @@ def test_with_a_flat_price_it_is_theory():
     assert ledger.ms_per_token_of_alpha(run, 0.6, found) == pytest.approx(theory.ms_per_token(0.6, 4, 2.0, {5: 30.0}))
 
 
+def test_drafts_of_any_length_lie_on_the_line_through_two_measured_ones():
+    model = prices(drafting(1, 2.0), drafting(4, 5.0), drafting(4, 6.0, fed=2))
+    # 3 tokens: 4 ms, and a token more to read after a fully kept draft, at 1 ms.
+    assert ledger.drafting_ms(model, 3, 0.5, 100) == pytest.approx(4.0 + 0.125)
+    assert ledger.drafting_ms(model, 16, 0.0, 100) == pytest.approx(17.0)
+    head = prices(drafting(1, 2.0), drafting(4, 5.0), drafting(4, 5.8, fed=5), keeps_drafts=False)
+    # 1.75 tokens are emitted on average, so 0.75 more than one are to be read, at 0.2 ms each.
+    assert ledger.drafting_ms(head, 2, 0.5, 100) == pytest.approx(3.0 + 0.75 * 0.2)
+    with pytest.raises(KeyError, match="two lengths are needed"):
+        ledger.drafting_ms(prices(drafting(4, 5.0)), 3, 0.5, 100)
+
+
 def test_rounds_are_put_together():
     one = CycleCosts("none", (sample(1, 10.0),), (100,), False)
     two = CycleCosts("chain", (sample(1, 12.0),), (50, 100), True, contended=True)

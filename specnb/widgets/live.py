@@ -161,7 +161,7 @@ class LiveGeneration:
         self.status.value = messages.LIVE_MEASURING
         prediction = predict.from_run(
             self.runs[-1][1],
-            draft_ms=self._lab.draft_ms(name, text),
+            draft_ms=self._lab.drafting_ms(name, text),
             verify_ms=self._lab.staircase().median_ms,
             other_ms=1e3 * median(cycle.sampling_s + cycle.other_s for run in plain for cycle in run.cycles),
         )
