@@ -26,6 +26,7 @@ def diagnose(
     k: int,
     alpha: float | None = None,
     acceptance: float | None = None,
+    tested: int | None = None,
     verify_ms: Mapping[int, float] | None = None,
     draft_ms: float = 0.0,
     plain_ms: float | None = None,
@@ -36,11 +37,13 @@ def diagnose(
 
     alpha:      kept / tested; left out, it is solved from ``acceptance`` as if every draft had k tokens.
     acceptance: kept / drafted. With neither, nothing was drafted, and that is the diagnosis.
+    tested:     tokens that alpha was counted over; with few of them, an alpha near 0 may be chance.
     verify_ms:  N -> ms per target pass (``CostCurve.median_ms``); without it only the counts are judged.
     draft_ms:   per drafted token. other_ms: per cycle. plain_ms: per token without speculation; T(1) unless given.
     loop:       where the text repeats itself (``repetition.find_loop``), if it does.
 
-    The first of these that holds: nothing was drafted; "structural" (alpha under 0.05); "looped text";
+    The first of these that holds: "nothing drafted"; alpha under 0.05, which is "structural", or "too few tokens"
+    where the interval of so few (``theory.alpha_interval``) reaches beyond; "looped text";
     "costs unknown" (no staircase); "fine"; another k is better and this one lies "over a cliff", is
     "too long" or "too short"; no k pays, because of a "dear draft" (a free one would pay) or because
     of "dear passes" (not even a free one would).
@@ -59,7 +62,8 @@ def diagnose(
         acceptance = theory.acceptance_rate_from_alpha(alpha, k)
     counts = {"alpha": alpha, "acceptance": acceptance, "tokens_per_cycle": expected}
     if alpha < STRUCTURAL_ALPHA:
-        return _named("structural", k, **counts)
+        by_chance = tested is not None and theory.alpha_interval(round(alpha * tested), tested)[1] >= STRUCTURAL_ALPHA
+        return _named("too few tokens" if by_chance else "structural", k, **counts, tested=tested)
     if loop is not None:
         return _named("looped text", k, **counts)
     if verify_ms is None:

@@ -889,11 +889,12 @@ class FieldReports:
 class Diagnosis:
     """What is wrong with a setting of speculation, or that nothing is (``diagnose``).
 
-    name: "fine", "structural", "looped text", "over a cliff", "too long", "too short", "dear draft", "dear passes",
-    "nothing drafted" or "costs unknown". text: the same for a reader, with its figures and what to do.
+    name: "fine", "structural", "too few tokens", "looped text", "over a cliff", "too long", "too short", "dear draft",
+    "dear passes", "nothing drafted" or "costs unknown". text: the same for a reader, with figures and what to do.
     tokens_per_cycle: expected from alpha at ``k``. speedup, better_speedup: predicted, at ``k`` and at ``better_k``,
     where another k is better. free_speedup: of the best k if drafts cost nothing, where no k pays.
-    cliff_n: the first dear N between ``better_k`` and ``k``. None: does not apply, or not known.
+    cliff_n: the first dear N between ``better_k`` and ``k``. tested: tokens that an alpha near 0 was counted over.
+    None: does not apply, or not known.
     """
 
     name: str
@@ -907,6 +908,7 @@ class Diagnosis:
     better_speedup: float | None = None
     free_speedup: float | None = None
     cliff_n: int | None = None
+    tested: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

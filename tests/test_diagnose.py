@@ -51,6 +51,14 @@ def test_structural_needs_no_costs_and_ends_at_its_bound():
     assert diagnose(k=4, alpha=STRUCTURAL_ALPHA).name != "structural"
 
 
+@pytest.mark.parametrize(
+    ("kept", "tested", "name"), [(0, 20, "too few tokens"), (0, 200, "structural"), (1, 60, "too few tokens")]
+)
+def test_an_alpha_near_nothing_of_few_tokens_may_be_chance(kept, tested, name):
+    found = diagnose(k=4, alpha=kept / tested, tested=tested, verify_ms=FLAT)
+    assert found.name == name and found.tested == tested
+
+
 def test_nothing_drafted():
     found = diagnose(k=4)
     assert found.name == "nothing drafted" and found.alpha is None and found.speedup is None
