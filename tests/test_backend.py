@@ -13,7 +13,8 @@ import pytest
 
 from specnb import backend, machine, models
 from specnb.backend import Model, ModelError, Sampler, Session, SessionError, VectorSession
-from specnb.records import Sampling
+from specnb.records import Penalties, Sampling
+from specnb.toy import penalised
 
 pytestmark = pytest.mark.model
 
@@ -491,6 +492,35 @@ def test_draws_follow_the_models_probabilities(session, tokens):
     best = int(row.argmax())
     expected, observed = p[best], draws.count(best) / len(draws)
     assert abs(observed - expected) < 4 * np.sqrt(expected * (1 - expected) / len(draws))
+
+
+@pytest.mark.parametrize("temperature", [0.0, 0.8])
+def test_penalties_are_llama_cpps_and_look_back_into_the_prompt(session, tokens, temperature):
+    """The same choices as from logits lowered by a second implementation, prompt and drawn tokens both counted."""
+    penalties = Penalties(repeat=1.3, frequency=0.4, presence=0.6, last_n=24)
+    penalised_sampler = Sampler(Sampling(temperature=temperature, seed=5, penalties=penalties), prompt=tokens)
+    plain_sampler = Sampler(Sampling(temperature=temperature, seed=5))
+    session.extend(tokens, rows="last")
+    seen, changed = list(tokens), 0
+    for _ in range(12):
+        logits = session.logits(-1)
+        lowered = penalised(logits, seen, penalties)
+        expected = plain_sampler.choice(lowered)
+        changed += expected != plain_sampler.choice(logits)
+        plain_sampler.draw(session, -1)  # uses up one random number, as the other's draw does
+        assert penalised_sampler.choice(logits) == expected
+        seen.append(penalised_sampler.draw(session, -1))
+        assert seen[-1] == expected
+        session.extend(seen[-1:])
+    assert changed > 0, "these penalties never decided anything"
+
+
+def test_a_choice_is_the_next_draw_and_moves_nothing(session, tokens):
+    sampler = Sampler(Sampling(temperature=1.2, top_k=0, top_p=1.0, min_p=0.0, seed=11))
+    session.extend(tokens)
+    for row in range(8):
+        expected = [sampler.choice(session.logits(row)) for _ in range(3)]
+        assert [sampler.draw(session, row)] * 3 == expected
 
 
 def test_an_unknown_weight_format_is_refused(model, tmp_path):

@@ -12,7 +12,7 @@ import pytest
 from specnb.decoder import DraftError, decode, prefill
 from specnb.drafters import Drafter, DraftModel, LayerSkip, NgramSimple, NoDrafter
 from specnb.policy import Fixed
-from specnb.records import Context, Cycle, Draft, Limits, Sampling
+from specnb.records import Context, Cycle, Draft, Limits, Penalties, Sampling
 from specnb.toy import ToySampler, ToySession
 
 N_VOCAB = 8
@@ -25,6 +25,7 @@ SAMPLINGS = [
     Sampling(temperature=0.7, seed=1),
     Sampling(temperature=1.0, seed=1),
     Sampling(temperature=1.0, seed=2),
+    Sampling(temperature=1.0, seed=3, penalties=Penalties(repeat=1.2, frequency=0.3, presence=0.4, last_n=6)),
 ]
 
 DRAFTERS: dict[str, Callable[[int], Drafter]] = {
@@ -43,8 +44,8 @@ DRAFTERS: dict[str, Callable[[int], Drafter]] = {
 class CountingSampler(ToySampler):
     """Notes the row of every draw."""
 
-    def __init__(self, sampling: Sampling) -> None:
-        super().__init__(sampling)
+    def __init__(self, sampling: Sampling, *, prompt: Sequence[int] = ()) -> None:
+        super().__init__(sampling, prompt=prompt)
         self.rows: list[int] = []
 
     def draw(self, session: ToySession, row: int) -> int:
@@ -79,7 +80,7 @@ def prophet(text: Sequence[int], n_prompt: int) -> Scripted:
 @cache
 def plain(seed: int, prompt: tuple[int, ...], sampling: Sampling, n: int, n_vocab: int = N_VOCAB) -> tuple[int, ...]:
     """n tokens by the slowest way there is: one token a pass, no loop under test."""
-    session, sampler = ToySession(n_vocab, seed=seed), ToySampler(sampling)
+    session, sampler = ToySession(n_vocab, seed=seed), ToySampler(sampling, prompt=prompt)
     emitted = []
     for token in prompt:
         session.extend([token])
@@ -109,7 +110,7 @@ def generate(
     """One run from prompt to end, with a clock that stands still so that equal runs compare equal."""
     policy = Fixed(drafter, Limits(k=k, n_min=n_min, p_min=p_min))
     prefill(session, policy, prompt)
-    sampler = CountingSampler(sampling)
+    sampler = CountingSampler(sampling, prompt=prompt)
     read_before = session.rows_read
     cycles = tuple(
         decode(
@@ -324,6 +325,82 @@ def test_an_id_outside_the_vocabulary_is_refused_by_name_and_harms_no_later_run(
     assert emitted(generate(session, NoDrafter(), (0, 1))) == plain(1, (0, 1), SAMPLINGS[0], 40)
 
 
+@pytest.mark.parametrize("wrong", [float("nan"), -0.1, 1.5, float("inf")])
+def test_a_confidence_that_is_no_probability_is_a_draft_error_and_harms_no_later_run(wrong):
+    session = ToySession(N_VOCAB, seed=1)
+    with pytest.raises(DraftError, match=f"a probability between 0 and 1; this draft came with {wrong}"):
+        generate(session, Scripted(lambda *_: Draft((1, 2), (0.5, wrong))), (0, 1))
+    assert emitted(generate(session, NoDrafter(), (0, 1))) == plain(1, (0, 1), SAMPLINGS[0], 40)
+
+
+class WithoutRoom(Fixed):
+    """A policy that forgets to tell its drafter how much room there is."""
+
+    def choose(self, room: int) -> tuple[Drafter, Limits]:
+        return self.drafter, self.limits
+
+
+def test_the_loop_holds_every_draft_to_the_room_whatever_the_policy_says():
+    seed, prompt = TEXTS[0]
+    text = plain(seed, prompt, SAMPLINGS[0], 60)
+    session, policy = ToySession(N_VOCAB, seed=seed), WithoutRoom(prophet(text, 1), Limits(k=4))
+    prefill(session, policy, prompt)
+    cycles = tuple(decode(session, policy, ToySampler(SAMPLINGS[0]), prompt, max_tokens=7))
+    assert emitted(cycles) == text[:7]
+
+
+# --- exact mode and endings that keep a state -------------------------------------------------
+
+
+class RoundsInLongPasses(ToySession):
+    """Says something else in every pass over more than one token."""
+
+    def logits(self, row: int):
+        logits = super().logits(row)
+        return logits if self.passes[-1] == 1 else logits[::-1]
+
+
+@pytest.mark.parametrize("name", DRAFTERS)
+@pytest.mark.parametrize("sampling", [SAMPLINGS[0], SAMPLINGS[-1]], ids=["greedy", "penalties"])
+def test_exact_mode_writes_plain_decodings_text_whatever_long_passes_say(name, sampling):
+    (seed, prompt), endings = TEXTS[1], (5,)
+    truth = until_end(plain(seed, prompt, sampling, 40), endings)
+
+    def run_of(exact: bool) -> tuple[int, ...]:
+        session, policy = RoundsInLongPasses(N_VOCAB, seed=seed), Fixed(DRAFTERS[name](seed), Limits(k=4))
+        prefill(session, policy, prompt)
+        prompt_passes = len(session.passes)
+        sampler = ToySampler(sampling, prompt=prompt)
+        ends_text = lambda token: token in endings  # noqa: E731
+        cycles = tuple(decode(session, policy, sampler, prompt, max_tokens=40, ends_text=ends_text, exact=exact))
+        if exact:
+            assert set(session.passes[prompt_passes:]) == {1}
+            assert len(session.passes) - prompt_passes == len(emitted(cycles)), "one pass a token: nothing is gained"
+        return emitted(cycles)
+
+    assert run_of(exact=True) == truth
+    if name not in ("none", "ngram that never drafts"):
+        assert run_of(exact=False) != truth, "the test's long passes are meant to change the text"
+
+
+@pytest.mark.parametrize("k", [0, 1, 3, 8])
+@pytest.mark.parametrize("place", range(2, 9))
+def test_an_ending_that_spans_tokens_ends_the_text_at_every_place_of_a_draft(k, place):
+    seed, text = distinct_text(10)
+    stop = text[place - 2 : place]
+    seen: list[int] = []
+
+    def ends_text(token: int) -> bool:
+        seen.append(token)
+        return tuple(seen[-2:]) == stop
+
+    session, policy = ToySession(32, seed=seed), Fixed(prophet(text, 1), Limits(k=k))
+    prefill(session, policy, (0,))
+    cycles = tuple(decode(session, policy, ToySampler(SAMPLINGS[0]), (0,), max_tokens=10, ends_text=ends_text))
+    assert emitted(cycles) == tuple(seen) == text[:place], "asked once of every emitted token, in order"
+    assert session.n_tokens == place
+
+
 class Faulty(DraftModel):
     """Fails in its third proposal, after its own cache has moved on."""
 
@@ -413,7 +490,9 @@ def test_a_prompt_that_does_not_fit_is_refused_with_both_numbers():
 def test_a_k_that_does_not_fit_one_pass_is_refused_with_the_numbers():
     session = ToySession(N_VOCAB, n_batch=8)
     generate(session, NgramSimple(), (1,), k=7)
-    with pytest.raises(ValueError, match=r"k = 8 needs a pass over 9 tokens, but a pass of this session holds 8\. Use a smaller k"):
+    with pytest.raises(
+        ValueError, match=r"k = 8 needs a pass over 9 tokens, but a pass of this session holds 8\. Use a smaller k"
+    ):
         prefill(session, Fixed(NgramSimple(), Limits(k=8)), (1,))
 
 
@@ -474,7 +553,8 @@ def test_drafters_that_take_turns_keep_their_caches_right():
         policy = TwoDrafters(DraftModel(ToySession(N_VOCAB, seed=seed)), DraftModel(ToySession(N_VOCAB, seed=seed + 9)))
         session = ToySession(N_VOCAB, seed=seed)
         prefill(session, policy, prompt)
-        cycles = tuple(decode(session, policy, ToySampler(sampling), prompt, max_tokens=40))
+        sampler = ToySampler(sampling, prompt=prompt)
+        cycles = tuple(decode(session, policy, sampler, prompt, max_tokens=40))
         assert emitted(cycles) == plain(seed, prompt, sampling, 40)
 
 

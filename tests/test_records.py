@@ -12,6 +12,7 @@ from specnb.records import (
     DraftCost,
     Limits,
     Machine,
+    Penalties,
     PublishedBandwidth,
     PublishedCliff,
     PublishedCounts,
@@ -219,3 +220,27 @@ def test_a_cliff_is_the_ratio_of_its_sides():
 def test_bandwidth_is_weights_over_time_in_decimal_gigabytes():
     # 1000 MiB in 10 ms: 1,048,576,000 bytes / 0.01 s.
     assert PublishedBandwidth("a model", 28, weights_mib=1000.0, ms_per_token=10.0).gb_per_s == pytest.approx(104.8576)
+
+
+# --- penalties and comparisons ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"repeat": 0.0}, "repeat must be above 0 and finite"),
+        ({"repeat": float("inf")}, "repeat must be above 0 and finite"),
+        ({"repeat": float("nan")}, "repeat must be above 0 and finite"),
+        ({"frequency": float("nan")}, "frequency must be a finite number"),
+        ({"presence": float("-inf")}, "presence must be a finite number"),
+        ({"last_n": 0}, "last_n counts tokens, 1 or more; got 0"),
+    ],
+)
+def test_impossible_penalties_are_refused(values, message):
+    with pytest.raises(ValueError, match=message):
+        Penalties(**values)
+
+
+def test_penalties_leave_sampling_greedy_or_not():
+    assert Sampling(penalties=Penalties()).greedy
+    assert not Sampling(temperature=0.5, penalties=Penalties()).greedy

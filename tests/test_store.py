@@ -11,9 +11,12 @@ import pytest
 
 from specnb import records, store
 from specnb.records import (
+    AcceptanceByRule,
     AdaptiveRun,
     CardAlpha,
     Choice,
+    Comparison,
+    ComparisonSet,
     Context,
     CostCurve,
     Cycle,
@@ -21,6 +24,7 @@ from specnb.records import (
     CycleParts,
     CycleSample,
     Diagnosis,
+    Divergence,
     Draft,
     DraftCost,
     DraftPrice,
@@ -41,6 +45,7 @@ from specnb.records import (
     ObservedCounts,
     PassCost,
     PassCosts,
+    Penalties,
     Pick,
     PublishedBandwidth,
     PublishedCliff,
@@ -52,6 +57,7 @@ from specnb.records import (
     PublishedRun,
     PublishedStudy,
     PublishedSweep,
+    Rounding,
     Run,
     RunSet,
     Sampling,
@@ -167,6 +173,8 @@ CYCLE_SAMPLE = CycleSample(3, True, "model", 2, 1, 2, 1, 60, 4.5, 20.25, 0.125, 
 PARTS = CycleParts(4.5, 0.5, 20.25, 0.25, 0.125, -0.03125, 0.0625)
 LEDGER_CELL = LedgerCell("eagle", 2, "code", 40, 1.75, 0.5, 12.5, 12.25, 12.75, (0.9375, 1.0625), PARTS, PARTS, tries=2)
 
+PARTED = Divergence(position=9, plain_token=7, other_token=None, gap=0.125, rounding=0.25, reproduced=True)
+
 EVERY_RECORD = [
     CYCLE_SAMPLE,
     CycleCosts("eagle", (CYCLE_SAMPLE, CYCLE_SAMPLE), (60, 120), True, contended=True),
@@ -184,6 +192,14 @@ EVERY_RECORD = [
     PLAIN,
     SPECULATIVE,
     Sampling(),
+    Penalties(repeat=1.25, frequency=-0.5, presence=0.25, last_n=32),
+    Sampling(penalties=Penalties()),
+    PARTED,
+    Comparison("ngram_simple", 4, 10, PARTED),
+    Comparison("ngram_simple", 4, 64),
+    ComparisonSet((Comparison("ngram_simple", 4, 64), Comparison("eagle", 2, 10, PARTED))),
+    Rounding("Q4_0", 12, 37.5, ((1, 0.0, 0), (8, 0.25, 12)), (0.125, 2.5)),
+    AcceptanceByRule("distilled", 96, (0.0, 1.0), (0.5, 0.75), (0.5, 0.25), (0.5, 0.375)),
     MODEL,
     MACHINE,
     RUN,

@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 import json
 
-from . import advise, curve, drafters, hostile, ledger, lossless, overhead, redraw, synthetic
+from . import adaptive, advise, curve, drafters, hostile, ledger, lossless, overhead, redraw, synthetic
 
 BENCHMARKS = {
+    "adaptive": adaptive,
     "advise": advise,
     "curve": curve,
     "drafters": drafters,
