@@ -9,14 +9,14 @@ milliseconds out; nothing is fitted to the run.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from statistics import fmean, median
 
 import numpy as np
 
 from . import theory
 from .intervals import sum_ratio_interval
-from .records import Cycle, CycleCosts, CycleParts, CycleSample, LedgerCell
+from .records import Cycle, CycleCosts, CycleParts, CycleSample, LedgerCell, PublishedStudy
 
 FILLER = "filler"
 """Drafter's name in scripted cycles whose draft was made up."""
@@ -320,3 +320,38 @@ def drafting_ms(prices: Prices, k: int, alpha: float, context_length: float) -> 
 def mean_parts(bills: Sequence[CycleParts]) -> CycleParts:
     """The average cycle of several."""
     return CycleParts(**{each.name: fmean(getattr(bill, each.name) for bill in bills) for each in fields(CycleParts)})
+
+
+@dataclass(frozen=True, slots=True)
+class SecondPass:
+    """What a published cycle took beside drafts and pass, and what a second pass of the draft model would have taken.
+
+    missing_ms: measured cycle less k drafts and T(k + 1). low_ms, high_ms: bounds of the second pass over k + 1
+    rows, from the nearest passes of the draft model that were published (None: none over as many rows).
+    """
+
+    k: int
+    missing_ms: float
+    low_ms: float
+    high_ms: float | None
+
+    @property
+    def explains_too_much(self) -> bool:
+        """Whether even the least that such a pass takes is more than what is missing."""
+        return self.low_ms > self.missing_ms
+
+
+def second_pass(study: PublishedStudy, draft_pass_ms: Mapping[int, float]) -> tuple[SecondPass, ...]:
+    """Tests a guess at what the study's ledger leaves out: that the draft model reads every verified batch again.
+
+    llama.cpp does so today (common/speculative.cpp, ``process``), at T_draft(k + 1) a cycle. draft_pass_ms: N -> ms of
+    the draft model, N = 1 among them. The bounds assume only that a pass over more rows is not cheaper.
+    """
+    found = []
+    for run in study.runs:
+        tokens = 1.0 + run.k * run.acceptance_rate
+        missing = 1e3 * tokens / run.tokens_per_second - theory.cycle_ms(run.k, study.draft_ms, study.verify_ms)
+        low = max(ms for n, ms in draft_pass_ms.items() if n <= run.k + 1)
+        high = min((ms for n, ms in draft_pass_ms.items() if n >= run.k + 1), default=None)
+        found.append(SecondPass(run.k, missing, low, high))
+    return tuple(found)

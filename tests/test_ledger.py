@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from specnb import ledger, theory
+from specnb import ledger, store, theory
 from specnb.records import Cycle, CycleCosts, CycleParts, CycleSample
 
 
@@ -260,3 +260,18 @@ def test_an_interval_wholly_beyond_a_bound_is_told_on_either_side():
 def test_a_cell_without_a_cycle_is_refused():
     with pytest.raises(ValueError, match="no cycle of draft_model with k=2 on 'chat'"):
         ledger.cell([], TOY, k=2, kind="chat")
+
+
+# --- a published gap --------------------------------------------------------------------------
+
+
+def test_a_second_pass_of_the_draft_explains_one_k_of_the_article_and_too_much_of_others():
+    study = store.load_m5_pro()
+    draft = next(cliff for cliff in study.cliffs if cliff.model == "Qwen2.5-0.5B Q4_K_M")
+    found = {gap.k: gap for gap in ledger.second_pass(study, {1: study.draft_ms, 8: draft.ms_8, 9: draft.ms_9})}
+    # By hand, k=7: 1 + 7 * 0.2946 = 3.0622 tokens at 42.26 tokens/s are 72.46 ms; 7 * 2.817 + 44.77 = 64.489 ms.
+    assert found[7].missing_ms == pytest.approx(7.97, abs=0.01)
+    assert (found[7].low_ms, found[7].high_ms) == (5.30, 5.30)
+    assert (found[1].low_ms, found[1].high_ms) == (2.817, 5.30)
+    assert (found[16].low_ms, found[16].high_ms) == (10.29, None)
+    assert {k for k, gap in found.items() if gap.explains_too_much} == {1, 11, 16}
