@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from specnb import drafters, machine
+from specnb import drafters, machine, models
+from specnb.backend import ModelError
 from specnb.lab import Lab
 from specnb.prompts import PROMPTS
 from specnb.repetition import find_loop
@@ -100,3 +101,12 @@ def test_the_staircase_is_measured_once_a_format_unless_contended(lab, cores, mo
         return
     assert lab.staircase() is first
     assert 17 in first.median_ms
+
+
+def test_a_draft_from_a_file_of_choice(lab, embedded, tmp_path):
+    drafter = lab.draft_from(models.in_format(embedded, "Q8_0"))
+    run = lab.run(PROMPTS["code"], drafter, k=3, max_tokens=12)
+    assert run.alpha_tested > 0.5 and run.drafter == "draft_model"
+    with pytest.raises(ModelError, match=r"nowhere\.gguf"):
+        lab.draft_from(tmp_path / "nowhere.gguf")
+    assert lab.run("Hi.", drafter, k=2, max_tokens=4).emitted == 4, "a refused draft leaves the one before"
