@@ -176,7 +176,7 @@ def layer_subset(source: Path, keep: Sequence[int]) -> Path:
 
 def _write_layers_of(source: Path, keep: Sequence[int], target: Path) -> None:
     reader = read_gguf(source)
-    with _damage_named(source):
+    with damage_named(source):
         write_layer_subset(reader, keep, target)
 
 
@@ -268,12 +268,12 @@ def read_gguf(path: Path) -> gguf.GGUFReader:
         gguf_header.read(path)
     except gguf_header.BadFile as refused:
         raise ModelError(str(refused)) from None
-    with _damage_named(path):
+    with damage_named(path):
         return gguf.GGUFReader(path)
 
 
 @contextmanager
-def _damage_named(path: Path) -> Iterator[None]:
+def damage_named(path: Path) -> Iterator[None]:
     """Errors of reading a file become a ModelError that names it."""
     try:
         yield

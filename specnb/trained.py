@@ -170,6 +170,11 @@ def _checked_seal(path: Path) -> str:
 @models.kept_while_unchanged(8)
 def fingerprint(source: Path) -> Fingerprint:
     """Of a llama- or qwen2-shaped target. Raises ModelError for files without the tensors it looks at."""
+    with models.damage_named(source):
+        return _fingerprint(source)
+
+
+def _fingerprint(source: Path) -> Fingerprint:
     reader = _reader(source)
     tensors = _tensors(reader)
     architecture = str(models.value(reader, "general.architecture"))
