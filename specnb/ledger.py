@@ -243,7 +243,8 @@ def ms_per_token_of_alpha(run: Sequence[CycleSample], alpha: float, prices: Pric
         emitted = theory.tokens_per_cycle_distribution(alpha, drafted)
         expected, all_kept = theory.expected_tokens(alpha, drafted), float(emitted[-1])
         spent += prices.draft_ms(sample.source, drafted, context_length)
-        spent += prices.catch_up_ms(fed) if sample.source == MODEL else 0.0
+        # A stretch of look-ups may come out longer than any that was measured; it is priced as the longest of those.
+        spent += prices.catch_up_ms(min(fed, prices.longest_catch_up)) if sample.source == MODEL else 0.0
         spent += prices.verify_ms(sample.n, context_length) + (prices.rebuild_ms if sample.changed else 0.0)
         spent += sum(share * prices.sampling_ms(draws) for draws, share in enumerate(emitted, 1))
         spent += prices.bookkeeping_ms + (1.0 - all_kept) * prices.rollback_ms

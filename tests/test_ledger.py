@@ -190,6 +190,16 @@ def test_from_alpha_it_is_expected_cost_over_expected_tokens():
     assert ledger.ms_per_token_of_alpha(other, 0.5, TOY) == ledger.ms_per_token_of_alpha(run, 0.5, TOY)
 
 
+def test_from_alpha_a_stretch_of_look_ups_beyond_any_measured_is_priced_as_the_longest():
+    look_up = sample(3, 20.0, kept=2, source="look-up", draft_ms=0.01)
+    chain = prices(drafting(2, 4.0), drafting(2, 7.0, fed=4), look_up)
+    cycles = [cycle(2, 2, start=100, sure=False), cycle(2, 2, start=103, sure=False), cycle(2, 0, start=106)]
+    run = ledger.samples(cycles, keeps_drafts=True, n_before=3)
+    # All kept: the model would have seven tokens to read, and at most four were timed.
+    found = ledger.ms_per_token_of_alpha(run, 1.0, chain)
+    assert found == pytest.approx((3 * 20.0 + 2 * 0.01 + 4.0 + 3.0) / 9)
+
+
 def test_with_a_flat_price_it_is_theory():
     found = prices(*[sample(5, 30.0, kept=kept, draft_ms=8.0, fed=1 + (kept == 4)) for kept in range(5)])
     run = ledger.samples([cycle(4, 1, start=100)], keeps_drafts=True, n_before=5)
