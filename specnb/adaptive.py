@@ -9,14 +9,13 @@ decoding is one of the picks, at one token for T(1).
 with the tokens that the target emits anyway, and the count comes out as verification's would. So a
 look-up, which costs next to nothing to ask, is asked in every cycle and judged for free whenever
 it is not used. A drafter that runs a model costs its drafting; while it is off it is tried
-seldom, and twice as seldom after each trial that leaves it off. Nothing else of it is kept in
-step meanwhile: drafters catch up when they are asked.
+seldom, and more seldom after each trial in which it was wrong. Nothing else of it is kept in step
+meanwhile: drafters catch up when they are asked.
 
-**What it may lose.** Two rules bound the loss against plain decoding. A purse holds what was
-gained over plain decoding so far, and an allowance: one plain pass at the start and ``ALLOWANCE``
-of every plain pass since. Trials are paid from it, and while it is empty nothing is drafted.
-So a run of n tokens takes at most about (1 + ALLOWANCE) n + 1 plain passes and one wasted cycle,
-whatever the estimates say, as long as the costs hold.
+**What it may lose.** A purse holds what was gained over plain decoding so far, and an allowance:
+one plain pass at the start and ``ALLOWANCE`` of every plain pass since. Trials are paid from it.
+While it is empty, a drafter may only try its luck if its last draft, verified or kept aside, was
+right in its first token.
 
 A chain of drafters (``drafters.Chain``) asks in a fixed order and takes the first draft there is,
 whatever it will cost to verify; its k is fixed. Here every draft is weighed against the others
@@ -27,7 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from math import ceil
+from math import ceil, inf
 
 from .drafters import Drafter, NoDrafter
 from .records import Context, Cycle, Draft, Limits, Pick
@@ -148,39 +147,64 @@ class _Aside:
 
 @dataclass(slots=True)
 class _Arm:
-    """One drafter and what is known of it. wait: cycles between trials; next_trial: the cycle of the next.
+    """One drafter and what is known of it.
 
-    tokens[n]: expected tokens of a cycle with a draft of n.
+    prices: (k, milliseconds of a cycle) for every k that pays if all is kept, ascending.
+    wait: cycles between trials. next_trial: the cycle of the next one.
     """
 
     drafter: Drafter
     longest_k: int
     draft_ms: float
+    prices: tuple[tuple[int, float], ...]
     running: RunningAlpha
+    tokens: list[float] = field(default_factory=list)
+    """tokens[n]: expected of a cycle with a draft of n."""
     aside: _Aside | None = None
     wait: int = 1
     next_trial: int = 0
-    tokens: list[float] = field(default_factory=list)
 
     @property
     def free(self) -> bool:
         return self.draft_ms == 0.0
 
-    def expect(self) -> None:
-        """Brings ``tokens`` in line with the running estimate."""
-        first, later = self.running.first, self.running.later
-        self.tokens, gain = [1.0], first
+    def count(self, position: int, kept: bool) -> None:
+        self.running.count(position, kept)
+        self.tokens.clear()
+
+    def best(self, longest: int, rate: float, last_n: int, change_ms: float) -> tuple[int, float]:
+        """(k, worth) of the draft of at most ``longest`` tokens that is worth most; (0, -inf) where there is none.
+
+        Its worth is the tokens expected of the cycle, less those that its time would bring at the rate
+        of late (tokens per millisecond). The most of this, and not of tokens per millisecond in this
+        cycle alone, gives the most tokens per millisecond of a text (renewal reward; Dinkelbach 1967):
+        where drafts are rare, a long one may pay that takes longer a token than a short one.
+        """
+        tokens = self.tokens or self._expect()
+        best_k, most = 0, -inf
+        for k, ms in self.prices:
+            if k > longest:
+                break
+            worth = tokens[k] - rate * (ms if k + 1 == last_n else ms + change_ms)
+            if worth > most:
+                best_k, most = k, worth
+        return best_k, most
+
+    def _expect(self) -> list[float]:
+        gain, later = self.running.first, self.running.later
+        self.tokens.append(1.0)
         for _ in range(self.longest_k):
             self.tokens.append(self.tokens[-1] + gain)
             gain *= later
+        return self.tokens
 
 
 class Adaptive:
     """A policy for one text (make a new one for the next): drafter and k by expected tokens per millisecond.
 
     drafters: look-ups (no draft time) and drafters that run a model, in the order in which they are
-    asked. longest_k: of any draft; heads are held to what they were trained for. prior: the alpha
-    a drafter is credited with before it was seen. ``picks`` tells what was chosen in every cycle.
+    asked. longest_k: of any draft; heads are held to what they were trained for. ``picks`` tells
+    what was chosen in every cycle.
     """
 
     name = "adaptive"
@@ -189,8 +213,7 @@ class Adaptive:
         self.costs = costs
         self.picks: list[Pick] = []
         self._none = NoDrafter()
-        self._arms = [self._arm(drafter, longest_k) for drafter in drafters]
-        self._ks = [n - 1 for n in sorted(costs.verify_ms) if 1 < n <= longest_k + 1]
+        self._arms = tuple(_arm(drafter, costs, longest_k) for drafter in drafters)
         self._purse_ms = costs.plain_ms
         self._trials_ms = TRIALS * costs.plain_ms
         self._late_tokens, self._late_ms = 1.0, costs.plain_ms
@@ -198,13 +221,6 @@ class Adaptive:
         self._cycle = 0
         self._chosen: _Arm | None = None
         self._model_ms = 0.0
-
-    def _arm(self, drafter: Drafter, longest_k: int) -> _Arm:
-        k = min(longest_k, getattr(drafter, "longest_k", longest_k))
-        draft_ms = self.costs.draft_ms[drafter.name]
-        arm = _Arm(drafter, k, draft_ms, RunningAlpha(MODEL_PRIOR if draft_ms else LOOK_UP_PRIOR))
-        arm.expect()
-        return arm
 
     @property
     def drafters(self) -> Sequence[Drafter]:
@@ -215,118 +231,119 @@ class Adaptive:
 
     def draft(self, context: Context, room: int) -> tuple[Drafter, Limits, Draft]:
         self._compare(context.tokens)
-        drafts = {
-            arm.drafter: arm.drafter.propose(context, Limits(k=arm.longest_k, room=room))
-            for arm in self._arms
-            if arm.free
-        }
-        best, best_k, most = None, 0, self._worth(None, 0)
-        own_k: dict[Drafter, int] = {}
-        for arm in self._arms:
-            longest = min(room, len(drafts[arm.drafter].tokens) if arm.free else arm.longest_k)
-            worths = {k: self._worth(arm, k) for k in self._ks if k <= longest}
-            if not worths:
-                continue
-            own_k[arm.drafter] = k = max(worths, key=worths.__getitem__)
-            # With an empty purse only a drafter whose last draft was on the right track may try its luck.
-            allowed = self._purse_ms > 0.0 or arm.running.on_track
-            if worths[k] > most and allowed:
-                best, best_k, most = arm, k, worths[k]
         self._model_ms = 0.0
+        drafts = {id(arm): self._ask(arm, context, min(arm.longest_k, room)) for arm in self._arms if arm.free}
+        lengths = [len(drafts[id(arm)].tokens) if arm.free else min(arm.longest_k, room) for arm in self._arms]
+        best, ks = self._choose(lengths)
+        k = 0 if best is None else ks[id(best)]
         if best is None:
-            self._try_one(context, own_k, drafts)
+            self._try_one(context, ks, drafts)
         elif not best.free:
             best.wait = 1
-            drafts[best.drafter] = self._ask(best, context, best_k)
-            best_k = max((k for k in self._ks if k <= len(drafts[best.drafter].tokens)), default=0)
-        for arm in self._arms:
-            if arm is not best and arm.aside is None and arm.drafter in drafts and arm.drafter in own_k:
-                arm.aside = _Aside(len(context.tokens), drafts[arm.drafter].tokens[: own_k[arm.drafter]])
+            drafts[id(best)] = self._ask(best, context, k)
+            # It may draft less than it was asked for, and only some passes were measured.
+            k = max((each for each, _ in best.prices if each <= len(drafts[id(best)].tokens)), default=0)
+        self._put_aside(len(context.tokens), best, ks, drafts)
         self._chosen = best
-        drafter = self._none if best is None else best.drafter
+        drafter, draft = (self._none, Draft()) if best is None else (best.drafter, drafts[id(best)])
         self.picks.append(
             Pick(
                 drafter=drafter.name,
-                k=best_k,
-                tried=self._model_ms > 0.0 and best is None,
+                k=k,
+                tried=best is None and self._model_ms > 0.0,
                 alphas=tuple((arm.drafter.name, arm.running.alpha) for arm in self._arms),
                 purse_ms=self._purse_ms,
             )
         )
-        return drafter, Limits(k=best_k, room=room), Draft() if best is None else drafts[best.drafter]
+        return drafter, Limits(k=k, room=room), draft
 
     def observe(self, cycle: Cycle) -> None:
-        arm = self._chosen
-        if arm is not None and cycle.drafted:
+        if self._chosen is not None:
             for position in range(cycle.tested):
-                arm.running.count(position, position < cycle.kept)
-            arm.expect()
-        n = cycle.n_rows
+                self._chosen.count(position, position < cycle.kept)
+        n, emitted, plain_ms = cycle.n_rows, len(cycle.emitted), self.costs.plain_ms
         cost = self.costs.verify_ms[n] + self.costs.other_ms + (self.costs.switch_ms if n != self._last_n else 0.0)
         if self._model_ms:
             # The time it really took may be longer: catching up after a pause is not in the price of a token.
             cost += max(self._model_ms, 1e3 * cycle.draft_s)
-        self._purse_ms += len(cycle.emitted) * self.costs.plain_ms * (1.0 + ALLOWANCE) - cost
-        self._trials_ms += len(cycle.emitted) * self.costs.plain_ms * TRIALS * ALLOWANCE
+        self._purse_ms += emitted * plain_ms * (1.0 + ALLOWANCE) - cost
+        self._trials_ms += emitted * plain_ms * ALLOWANCE * TRIALS
         fade = 1.0 - 1.0 / RATE_MEMORY
-        self._late_tokens = self._late_tokens * fade + len(cycle.emitted)
+        self._late_tokens = self._late_tokens * fade + emitted
         self._late_ms = self._late_ms * fade + cost
         self._last_n = n
         self._cycle += 1
 
+    def _choose(self, lengths: Sequence[int]) -> tuple[_Arm | None, dict[int, int]]:
+        """The drafter worth most, None where plain decoding is; and the best k of each. lengths: of their longest."""
+        rate, change_ms = self._late_tokens / self._late_ms, self.costs.switch_ms / DWELL
+        chosen, ks = None, {}
+        most = 1.0 - rate * (self.costs.plain_ms + (0.0 if self._last_n == 1 else change_ms))
+        for arm, longest in zip(self._arms, lengths, strict=True):
+            ks[id(arm)], worth = arm.best(longest, rate, self._last_n, change_ms)
+            # With an empty purse only a drafter that was on the right track in its last draft may try its luck.
+            if worth > most and (self._purse_ms > 0.0 or arm.running.on_track):
+                chosen, most = arm, worth
+        return chosen, ks
+
+    def _ask(self, arm: _Arm, context: Context, k: int) -> Draft:
+        draft = arm.drafter.propose(context, Limits(k=k))
+        self._model_ms += len(draft.tokens) * arm.draft_ms
+        return draft
+
+    def _try_one(self, context: Context, ks: Mapping[int, int], drafts: dict[int, Draft]) -> None:
+        """Lets one model that is off draft, to be judged without being verified, where the purse allows."""
+        for arm in self._arms:
+            k = ks[id(arm)]
+            if arm.free or k == 0 or arm.aside is not None or self._cycle < arm.next_trial:
+                continue
+            if k * arm.draft_ms <= min(self._purse_ms, self._trials_ms):
+                drafts[id(arm)] = self._ask(arm, context, k)
+                self._trials_ms -= self._model_ms
+                self._wait_longer(arm)
+                return
+
+    def _wait_longer(self, arm: _Arm) -> None:
+        """The pause between trials doubles; at its longest, trials take what the allowance for them brings in."""
+        longest = ceil(self._model_ms / (ALLOWANCE * TRIALS * self.costs.plain_ms))
+        arm.wait = max(1, min(2 * arm.wait, longest))
+        arm.next_trial = self._cycle + arm.wait
+
+    def _put_aside(self, start: int, best: _Arm | None, ks: Mapping[int, int], drafts: Mapping[int, Draft]) -> None:
+        """Keeps the drafts that are not verified, one of each drafter, cut as they would have been."""
+        for arm in self._arms:
+            if arm is best:
+                arm.aside = None  # its draft is verified: the same tokens must not count twice
+            elif arm.aside is None and id(arm) in drafts:
+                tokens = drafts[id(arm)].tokens[: ks[id(arm)]]
+                arm.aside = _Aside(start, tokens) if tokens else None
+
     def _compare(self, tokens: Sequence[int]) -> None:
-        """Judges drafts put aside by what the target emitted since."""
+        """Judges the drafts put aside by what the target has emitted since."""
         for arm in self._arms:
             aside = arm.aside
             if aside is None:
                 continue
             for position in range(aside.compared, min(len(aside.tokens), len(tokens) - aside.start)):
                 kept = aside.tokens[position] == tokens[aside.start + position]
-                arm.running.count(position, kept)
+                arm.count(position, kept)
                 aside.compared += 1
-                if not kept or aside.compared == len(aside.tokens):
-                    self._judge_trial(arm, kept)
+                if not kept:
                     arm.aside = None
                     break
-            arm.expect()
+                if aside.compared == len(aside.tokens):
+                    arm.aside = None
+                    arm.wait, arm.next_trial = 1, self._cycle  # all kept: worth another look at once
 
-    def _judge_trial(self, arm: _Arm, all_kept: bool) -> None:
-        """A trial kept to its end may be followed by the next at once; after another one the pause doubles."""
-        if arm.free:
-            return
-        price_ms = len(arm.aside.tokens) * arm.draft_ms
-        longest_wait = ceil(price_ms / (TRIALS * ALLOWANCE * self.costs.plain_ms))
-        arm.wait = 1 if all_kept else min(2 * arm.wait, longest_wait)
-        arm.next_trial = self._cycle + arm.wait
 
-    def _try_one(self, context: Context, own_k: Mapping[Drafter, int], drafts: dict[Drafter, Draft]) -> None:
-        """Lets one model that is off draft, without verifying it, where that could pay and the purse allows."""
-        for arm in self._arms:
-            k = own_k.get(arm.drafter, 0)
-            if arm.free or k == 0 or arm.aside is not None or self._cycle < arm.next_trial:
-                continue
-            hopeless = self._cycle_ms(arm, k) >= (k + 1) * self.costs.plain_ms
-            if not hopeless and k * arm.draft_ms <= min(self._purse_ms, self._trials_ms):
-                drafts[arm.drafter] = self._ask(arm, context, k)
-                self._trials_ms -= self._model_ms
-                return
-
-    def _ask(self, arm: _Arm, context: Context, k: int) -> Draft:
-        draft = arm.drafter.propose(context, Limits(k=k))
-        self._model_ms = len(draft.tokens) * arm.draft_ms
-        return draft
-
-    def _worth(self, arm: _Arm | None, k: int) -> float:
-        """Expected tokens of a cycle, less those that its time would bring at the rate of late.
-
-        The most of this, and not of tokens per millisecond in this cycle alone, gives the most tokens
-        per millisecond of a text (renewal reward; Dinkelbach 1967): where drafts are rare, a long one
-        may pay that takes longer a token than a short one.
-        """
-        tokens = 1.0 if arm is None else arm.tokens[k]
-        change_ms = 0.0 if k + 1 == self._last_n else self.costs.switch_ms / DWELL
-        return tokens - (self._cycle_ms(arm, k) + change_ms) * self._late_tokens / self._late_ms
-
-    def _cycle_ms(self, arm: _Arm | None, k: int) -> float:
-        drafting = 0.0 if arm is None else k * arm.draft_ms
-        return drafting + self.costs.verify_ms[k + 1] + self.costs.other_ms
+def _arm(drafter: Drafter, costs: Costs, longest_k: int) -> _Arm:
+    longest_k = min(longest_k, getattr(drafter, "longest_k", longest_k))
+    draft_ms = costs.draft_ms[drafter.name]
+    prices = ((n - 1, costs.verify_ms[n] + costs.other_ms + (n - 1) * draft_ms) for n in sorted(costs.verify_ms))
+    return _Arm(
+        drafter,
+        longest_k,
+        draft_ms,
+        tuple((k, ms) for k, ms in prices if 0 < k <= longest_k and ms < (k + 1) * costs.plain_ms),
+        RunningAlpha(MODEL_PRIOR if draft_ms else LOOK_UP_PRIOR),
+    )

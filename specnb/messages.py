@@ -679,9 +679,68 @@ def adaptive_alt(
         for drafter, counts in by_drafter.items()
     )
     ends = listed(f"{name} {number(alpha)}" for name, alpha in alphas)
-    also = f" {counted(tried, 'draft')} of a model that was off were tried without being verified." if tried else ""
+    also = f" Drafts of a model that was off, tried without being verified: {tried}." if tried else ""
     over = counted(passes, "pass", "passes")
     return f"Choices of the adaptive policy over {over}: {told}.{also} Alpha at the end: {ends}."
+
+
+# --- does it change the text? ------------------------------------------------------------------
+
+ACCEPTANCE_BY_RULE_TITLE = "How often each rule keeps a drafted token"
+RULE_TEMPERATURE_AXIS = "temperature, of draft and target"
+RECORDED_ALPHA_AXIS = "alpha, recorded"
+SAMPLED_REJECTION = "draft drawn, rejection sampling: sum of min(p_target, p_draft)"
+SAMPLED_MATCH = "draft drawn, exact match: sum of p_target × p_draft"
+GREEDY_EITHER = "greedy draft, either rule: p_target of its token"
+RULE_TITLE = "What each rule emits, and what it should"
+RULE_SHARE_AXIS = "share of the emitted tokens"
+RULE_TOKEN_AXIS = "token"
+RULE_TARGET = "the target's probability"
+ROUNDING_TITLE = "How far logits move when N tokens share a pass"
+ROUNDING_N_AXIS = "N: tokens in one pass (logarithmic)"
+ROUNDING_AXIS = "largest change of a logit"
+MEDIAN_GAP = "median gap between the two best logits"
+
+
+def wrong_counts(rule: str, found: int, wanted: int) -> str:
+    return f"The rule {rule!r} needs one count for each of {wanted} tokens, not all of them 0; got {found} counts."
+
+
+def acceptance_by_rule_alt(temperatures: Sequence[float], lines: Mapping[str, Sequence[float]]) -> str:
+    """lines: what is drawn -> a share for each temperature."""
+    places = [0, len(temperatures) // 2, len(temperatures) - 1]
+    told = (
+        f"{_capital(name)}: {listed(f'{percent(shares[i])} at T={temperatures[i]:g}' for i in dict.fromkeys(places))}."
+        for name, shares in lines.items()
+    )
+    return " ".join(["Chance that a drafted token is kept, against temperature.", *told])
+
+
+def rule_counts_alt(probabilities: Mapping[str, float], counts: Mapping[str, Sequence[int]]) -> str:
+    """probabilities: token -> the target's. counts: rule -> times each token was emitted."""
+    target = listed(f"{name} {percent(share)}" for name, share in probabilities.items())
+    told = [f"Share of each token. Target: {target}."]
+    for rule, of_rule in counts.items():
+        shares = (f"{name} {percent(count / sum(of_rule))}" for name, count in zip(probabilities, of_rule, strict=True))
+        told.append(f"{_capital(rule)}: {listed(shares)}.")
+    return " ".join(told)
+
+
+def rounding_alt(changes: Mapping[str, Mapping[int, float]]) -> str:
+    """changes: label -> (N -> largest change of a logit)."""
+    told = (
+        f"{label}: {listed(f'{number(change)} at N={n}' for n, change in by_n.items())}."
+        for label, by_n in changes.items()
+    )
+    return " ".join(["Largest change of a logit against a pass over one token.", *told])
+
+
+def parted(position: int, plain: str, other: str, gap: float, rounding: float, verdict: str) -> str:
+    """Where two texts part, in one line. plain, other: the two tokens' texts."""
+    return (
+        f"They part at token {position}: {plain!r} in plain decoding, {other!r} with drafts. The two best logits are "
+        f"{number(gap)} apart there, and the longer pass moves a logit by up to {number(rounding)}: {verdict}."
+    )
 
 
 # --- widgets ----------------------------------------------------------------------------------
@@ -740,7 +799,7 @@ NOT_KNOWN = "–"
 
 
 def live_running(drafter: str, k: int) -> str:
-    return f"Speculating with {drafter}, k={k} …"
+    return f"Speculating with {drafter}, k={k} …" if drafter != ADAPTIVE else "Writing under the adaptive policy …"
 
 
 def live_failed(reason: str) -> str:
@@ -1502,8 +1561,9 @@ def card_label(machine: str, cores: int | None) -> str:
     return machine if cores is None else f"{machine}, {counted(cores, 'core')}"
 
 
-def card_provenance(day: str, method: str, trials: int) -> str:
-    return f"Measured on {day}: a {method} sweep of {counted(trials, 'run')}."
+def card_provenance(on: str, method: str, trials: int) -> str:
+    """on: a day and a place."""
+    return f"Measured on {on}: a {method} sweep of {counted(trials, 'run')}."
 
 
 def card_recorded(first: str, last: str, files: int) -> str:

@@ -110,7 +110,7 @@ ALLOWED = 1.02
 """What it may take of plain decoding's time."""
 
 SHARE_OF_BEST = 0.97
-N_TOKENS, N_LEARNING = 2000, 500
+N_TOKENS, N_LEARNING = 3000, 600
 
 
 def best_fixed_ms(alpha: float, costs: Costs, draft_ms: float, share: float) -> dict[int, float]:
@@ -214,10 +214,11 @@ def test_no_drafter_is_tried_that_could_not_pay_if_always_right():
 
 
 def test_a_look_up_is_judged_while_it_is_off_without_a_pass_spent_on_it():
-    text, costs = text_of(1000), Costs({n: 10.0 * n for n in NS}, {"informed": 0.0})
+    text, costs = text_of(1000), Costs({n: 9.9 * n + 0.1 for n in NS}, {"informed": 0.0})
     policy = Adaptive([Informed("informed", text, lambda _i: 0.9)], costs)
     cycles = written(policy, text, 1000)
-    assert all(not cycle.drafted for cycle in cycles), "every row costs a full token here: nothing can pay"
+    drafts = sum(len(cycle.drafted) > 0 for cycle in cycles)
+    assert drafts < 0.01 * len(cycles), "a row costs 0.99 of a token here: alpha 0.9 is too little"
     assert dict(policy.picks[-1].alphas)["informed"] == pytest.approx(0.9, abs=0.1)
 
 

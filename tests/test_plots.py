@@ -17,6 +17,7 @@ from matplotlib.axes import Axes
 
 from specnb import floor, messages, plots, render, theory
 from specnb.records import (
+    AdaptiveRun,
     CostCurve,
     Cycle,
     CycleParts,
@@ -27,6 +28,7 @@ from specnb.records import (
     Machine,
     ModelInfo,
     PassCost,
+    Pick,
     PublishedLedgerRow,
     Run,
     Sampling,
@@ -55,6 +57,18 @@ LEDGER = [
     PublishedLedgerRow(7, 3.08, 19.72, 44.77, 47.7, 42.3),
     PublishedLedgerRow(16, 3.41, 45.08, 81.56, 27.0, 25.2),
 ]
+
+
+PLAIN_PICKS = (Pick("none", 0, False, (("ngram_simple", 0.5), ("eagle", 0.4)), 5.5),) * 3
+
+
+def adaptive_run(passes: int) -> AdaptiveRun:
+    def pick(i: int) -> Pick:
+        alphas = (("ngram_simple", 0.5 + 0.4 * np.sin(i / 9) ** 2), ("eagle", 0.6))
+        drafter, k = (("none", 0), ("ngram_simple", 4 + i % 5), ("eagle", 2))[i // 3 % 3]
+        return Pick(drafter, k, i % 17 == 0 and k == 0, alphas, 10.0)
+
+    return AdaptiveRun(run(passes), tuple(pick(i) for i in range(passes)))
 
 
 def repeated(fmt: str, slope: float) -> CostCurve:
@@ -291,6 +305,14 @@ FIGURES: dict[str, tuple[Callable[..., Axes], Callable[[], str]]] = {
     "speedup_over_gamma": (
         lambda **ax: plots.plot_speedup_over_gamma([0, 0.5, 1], [1.7, 1, 0.6], {"a": (0.2, 1.1)}, alpha=0.7, k=4, **ax),
         lambda: plots.describe_speedup_over_gamma([0, 0.5, 1], [1.7, 1, 0.6], {"a": (0.2, 1.1)}, alpha=0.7, k=4),
+    ),
+    "adaptive": (
+        lambda **ax: plots.plot_adaptive(adaptive_run(40), recorded="", **ax),
+        lambda: plots.describe_adaptive(adaptive_run(40)),
+    ),
+    "adaptive_all_plain": (
+        lambda **ax: plots.plot_adaptive(AdaptiveRun(run(3), PLAIN_PICKS), **ax),
+        lambda: plots.describe_adaptive(AdaptiveRun(run(3), PLAIN_PICKS)),
     ),
     "race": (
         lambda **ax: plots.plot_race([run(30), run(20)], recorded="", **ax),

@@ -13,6 +13,7 @@ lightness, so that they can be told apart in grey print.
 from __future__ import annotations
 
 from ..render import LiveFigure, png, show
+from .adaptive import describe_adaptive, plot_adaptive
 from .alpha import (
     describe_acceptance_and_alpha,
     describe_alpha_bisection,
@@ -74,6 +75,14 @@ from .load import (
     plot_load_price,
     plot_p_min,
 )
+from .lossless import (
+    describe_acceptance_by_rule,
+    describe_rounding,
+    describe_rule_counts,
+    plot_acceptance_by_rule,
+    plot_rounding,
+    plot_rule_counts,
+)
 from .race import describe_race, plot_race
 from .runs import describe_run_timeline, plot_run_timeline
 from .sweep import describe_drafters_by_kind, describe_sweep, plot_drafters_by_kind, plot_sweep
@@ -82,6 +91,8 @@ __all__ = [
     "LiveFigure",
     "Points",
     "describe_acceptance_and_alpha",
+    "describe_acceptance_by_rule",
+    "describe_adaptive",
     "describe_alpha_bisection",
     "describe_alpha_by_temperature",
     "describe_card",
@@ -105,6 +116,8 @@ __all__ = [
     "describe_p_min",
     "describe_position_acceptance",
     "describe_race",
+    "describe_rounding",
+    "describe_rule_counts",
     "describe_run_timeline",
     "describe_same_alpha",
     "describe_shape_staircases",
@@ -118,6 +131,8 @@ __all__ = [
     "live_speedup_over_gamma",
     "live_speedup_over_k",
     "plot_acceptance_and_alpha",
+    "plot_acceptance_by_rule",
+    "plot_adaptive",
     "plot_alpha_bisection",
     "plot_alpha_by_temperature",
     "plot_card",
@@ -141,6 +156,8 @@ __all__ = [
     "plot_p_min",
     "plot_position_acceptance",
     "plot_race",
+    "plot_rounding",
+    "plot_rule_counts",
     "plot_run_timeline",
     "plot_same_alpha",
     "plot_shape_staircases",

@@ -6,10 +6,12 @@ from .cycle_cost import CycleCostExplorer
 from .gamma import GammaExplorer
 from .intake import IntakeReader
 from .live import LiveGeneration
+from .race import AdaptiveRace
 from .stream import legend_html, stream_html
 from .sweep import LongSweep
 
 __all__ = [
+    "AdaptiveRace",
     "CycleCostExplorer",
     "GammaExplorer",
     "IntakeReader",

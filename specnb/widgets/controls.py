@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import ipywidgets
 
-from .. import messages
+from .. import messages, render
 
 _LABEL = {"description_width": "9em"}
 _WIDE = "30em"
@@ -55,3 +55,9 @@ def image(size_css_px: tuple[int, int], png: bytes) -> ipywidgets.Image:
     width, height = size_css_px
     layout = ipywidgets.Layout(width=f"{width}px", height=f"{height}px", max_width="100%", object_fit="contain")
     return ipywidgets.Image(value=png, format="png", width=width, height=height, layout=layout)
+
+
+def blank_image(height_in: float) -> ipywidgets.Image:
+    """An image of a figure's width that shows nothing yet."""
+    empty = render.new_figure(height_in=height_in)
+    return image(render.size_css_px(empty), render.png(empty))

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from statistics import median
 from time import perf_counter
 
 import ipywidgets
 
 from .. import drafters, measure, messages, models, plots, predict, render
-from ..drafters import Drafter
+from ..adaptive import Adaptive
 from ..intervals import ratio_interval
 from ..lab import Lab
 from ..prompts import PROMPTS, Prompt
-from ..records import Cycle, Run, Sampling
+from ..records import AdaptiveRun, Cycle, Run, Sampling
 from ..repetition import find_loop
 from . import controls, stream
 from .worker import Worker
@@ -56,7 +57,9 @@ class LiveGeneration:
 
     def _build(self, max_tokens: int) -> None:
         formats = list(models.FORMATS) if self._lab.embedded else [self._lab.format]
-        self.drafter = controls.menu(messages.DRAFTER_MENU, list(drafters.names()), drafters.NgramSimple.name)
+        self.drafter = controls.menu(
+            messages.DRAFTER_MENU, [*drafters.names(), Adaptive.name], drafters.NgramSimple.name
+        )
         self.format = controls.menu(messages.FORMAT_MENU, formats, self._lab.format)
         self.prompt = controls.menu(messages.PROMPT_MENU, [*PROMPTS, OWN_PROMPT], "rewrite")
         self.own_text = ipywidgets.Textarea(
@@ -132,32 +135,44 @@ class LiveGeneration:
         text = self._text()
         name = self.drafter.value
         settings = {
-            "k": self.k.value,
-            "p_min": self.p_min.value,
             "sampling": Sampling(temperature=self.temperature.value),
             "max_tokens": self.max_tokens.value,
             "stopped": self._worker.stopped,
         }
         self.status.value = messages.LIVE_LOADING
         self._lab.use_format(self.format.value)
-        drafter = self._lab.drafter(name)
+        if name == Adaptive.name:
+            self.status.value = messages.RACE_MEASURING
+            costs = self._lab.adaptive_costs(text)
+            adaptive: list[AdaptiveRun] = []
+
+            def write(**more: object) -> Run:
+                adaptive.append(self._lab.run_adaptive(text, costs, **settings, **more))
+                return adaptive[-1].run
+
+        else:
+            write = partial(
+                self._lab.run, text, self._lab.drafter(name), k=self.k.value, p_min=self.p_min.value, **settings
+            )
         self.status.value = messages.live_running(name, self.k.value)
-        shown = self._in_view(text, drafter, settings)
+        shown = self._in_view(write)
         self.status.value = messages.LIVE_COMPARING
         time.sleep(SETTLE_S)
         timed = measure.race(
-            [
-                lambda: self._lab.run(text, drafters.NoDrafter(), **settings),
-                lambda: self._lab.run(text, drafter, **settings),
-            ],
+            [lambda: self._lab.run(text, drafters.NoDrafter(), **settings), write],
             repeats=REPEATS if shown.decode_s < SHORT_RUN_S else 1,
         )
         if self._worker.stopped():
             self.status.value = messages.LIVE_STOPPED
             return
         plain, speculative = timed.of(drafters.NoDrafter.name), timed.of(name)
-        self.runs.append((_median(plain), _median(speculative)))
+        self.runs.append((median_run(plain), median_run(speculative)))
         self._show_result(*self.runs[-1])
+        same = plain[0].tokens == speculative[0].tokens == shown.tokens
+        if name == Adaptive.name:  # no one k to predict: its choices are shown instead
+            self.picture.value = render.png(plots.plot_adaptive(adaptive[-1]))
+            self.status.value = messages.live_done(shown.finish, same)
+            return
         self.status.value = messages.LIVE_MEASURING
         prediction = predict.from_run(
             self.runs[-1][1],
@@ -166,10 +181,9 @@ class LiveGeneration:
             other_ms=1e3 * median(cycle.sampling_s + cycle.other_s for run in plain for cycle in run.cycles),
         )
         self._show_prediction(plain, speculative, prediction)
-        same = plain[0].tokens == speculative[0].tokens == shown.tokens
         self.status.value = messages.live_done(shown.finish, same)
 
-    def _in_view(self, text: str | Prompt, drafter: Drafter, settings: Mapping[str, object]) -> Run:
+    def _in_view(self, write: Callable[..., Run]) -> Run:
         """One run whose text the reader sees grow. Its times are not used: the page redraws beside it."""
         self._cycles = []
         last_sent = 0.0
@@ -181,7 +195,7 @@ class LiveGeneration:
                 last_sent = perf_counter()
                 self._show_stream()
 
-        run = self._lab.run(text, drafter, **settings, on_cycle=on_cycle)
+        run = write(on_cycle=on_cycle)
         self._show_stream()
         return run
 
@@ -232,6 +246,6 @@ class LiveGeneration:
         return self.view._repr_mimebundle_(**kwargs) | {"text/plain": messages.LIVE_ALT}
 
 
-def _median(runs: Sequence[Run]) -> Run:
+def median_run(runs: Sequence[Run]) -> Run:
     """The run of median speed."""
     return sorted(runs, key=lambda run: run.tokens_per_second)[len(runs) // 2]

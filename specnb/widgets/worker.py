@@ -5,9 +5,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
+_one_job = threading.Lock()
+
 
 class Worker:
-    """Runs one job at a time. ``stopped`` is the question the job asks between its steps."""
+    """Runs one job at a time, of all workers: two would share the cores, and perhaps the model, and time each other.
+
+    ``stopped`` is the question the job asks between its steps.
+    """
 
     def __init__(self) -> None:
         self._stop = threading.Event()
@@ -28,9 +33,18 @@ class Worker:
             if self.busy:
                 return False
             self._stop.clear()
-            self._thread = threading.Thread(target=job, name="specnb-worker", daemon=True)
+            self._thread = threading.Thread(target=self._alone, args=(job,), name="specnb-worker", daemon=True)
             self._thread.start()
             return True
+
+    def _alone(self, job: Callable[[], None]) -> None:
+        while not _one_job.acquire(timeout=0.1):
+            if self.stopped():
+                return
+        try:
+            job()
+        finally:
+            _one_job.release()
 
     def stop(self) -> None:
         """Asks the job to end after its current step."""
