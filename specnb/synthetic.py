@@ -11,6 +11,7 @@ layer count (on which its choice depends) but only a few columns and rows.
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -333,12 +334,20 @@ def model_file(plan: Plan, layers: Sequence[int] | None = None) -> Iterator[Path
     """A GGUF of some of the plan's layers (all unless given), removed at the end of the block.
 
     It lies in the cache folder and is as large as its weights; nothing is kept, because writing it
-    again takes no longer than reading it.
+    again takes no longer than reading it. Raises ModelError where the disk has no room for it.
     """
     folder = models.cache_folder() / "synthetic"
     folder.mkdir(exist_ok=True)
     _remove_leftovers(folder)
     kept = tuple(range(plan.shape.n_layer)) if layers is None else tuple(layers)
+    sizes = plan.layer_bytes()
+    needed, free = plan.head_bytes + sum(sizes[i] for i in kept), shutil.disk_usage(folder).free
+    if needed > free:
+        raise ModelError(
+            f"{len(kept)} layers of {plan.shape.name} in {plan.format} need {needed / 2**30:.2f} GiB on disk for the "
+            f"time of the measurement; the cache folder has {free / 2**30:.2f} GiB left. Make room, name another "
+            "folder in SPECNB_CACHE, or give a smaller budget_gib."
+        )
     with tempfile.TemporaryDirectory(dir=folder) as place:
         path = Path(place) / f"{plan.shape.name}-{plan.format}.gguf"
         _write(plan, kept, path)

@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from dataclasses import replace
 from statistics import median
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -143,6 +144,16 @@ def test_what_a_killed_process_left_is_removed_a_day_later(tmp_path, monkeypatch
     with synthetic.model_file(synthetic.plan(SMALL["llama"], "Q8_0"), (0,)) as path:
         assert path.exists()
     assert fresh.exists() and not stale.exists()
+
+
+def test_a_full_disk_is_said_before_anything_is_written(tmp_path, monkeypatch):
+    monkeypatch.setenv("SPECNB_CACHE", str(tmp_path))
+    plan = synthetic.plan(SMALL["llama"], "Q8_0")
+    monkeypatch.setattr(synthetic.shutil, "disk_usage", lambda _: SimpleNamespace(free=2**20))
+    with pytest.raises(ModelError, match=r"6 layers of small llama in Q8_0 need 0\.00 GiB on disk.*0\.00 GiB left"):
+        with synthetic.model_file(plan):
+            pass
+    assert not [file for file in tmp_path.rglob("*") if file.is_file()]
 
 
 def test_models_of_other_makers_are_copied_by_their_header(tmp_path):

@@ -77,6 +77,8 @@ def plot_effective_bandwidth(
             ha="right" if inside else "left",
             color="white" if inside else "black",
             fontsize=SMALL,
+            bbox={"facecolor": BLUE if inside else "white", "edgecolor": "none", "pad": 1.0},
+            zorder=5,
         )
     name = f"{ceiling_name}: {messages.gb_per_s(ceiling_gb_per_s)}"
     ax.axvline(ceiling_gb_per_s, color=VERMILLION, linestyle="--", linewidth=1.8, label=name)
