@@ -1663,6 +1663,8 @@ PART_NAMES = {
 ERRORS_TITLE = "How far the ledger is off"
 MS_PER_TOKEN_AXIS = "measured milliseconds per token"
 ERROR_AXIS = "predicted / measured − 1, percent"
+OF_KEPT = "from what was kept"
+OF_ALPHA = "from alpha alone"
 
 
 def wrong_count(count: int, most: int) -> str:

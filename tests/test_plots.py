@@ -509,6 +509,7 @@ def test_a_relative_curve_without_t1_says_what_to_measure():
     [
         lambda: plots.plot_cost_curve([]),
         lambda: plots.plot_ledger([]),
+        lambda: plots.plot_ledger_errors([]),
         lambda: plots.plot_alpha_bisection([], 2.0, 3, theory.expected_tokens),
         lambda: plots.plot_acceptance_and_alpha([]),
         lambda: plots.plot_position_acceptance([]),
@@ -634,3 +635,18 @@ def test_the_frontier_refuses_speedups_that_do_not_fit_their_axes_and_no_drafter
         plots.plot_frontier(DRAFTERS, ALPHAS, GAMMAS, SPEEDUPS.T)
     with pytest.raises(ValueError, match="nothing to plot"):
         plots.plot_frontier({}, ALPHAS, GAMMAS, SPEEDUPS)
+
+
+@pytest.mark.parametrize("count", [0, 6])
+def test_bars_of_no_cell_or_of_too_many_are_refused(count):
+    with pytest.raises(ValueError, match=f"Between 1 and 5 cells fit this figure; got {count}"):
+        plots.plot_cycle_parts(CELLS[:1] * count)
+
+
+def test_a_cell_s_bars_end_where_its_parts_and_its_clock_end():
+    ax = plots.plot_cycle_parts(CELLS[:1])
+    ends = {}
+    for bar in ax.patches:
+        ends[bar.get_y()] = max(ends.get(bar.get_y(), 0.0), bar.get_x() + bar.get_width())
+    upper, lower = (end for end in ends.values() if end > 0)
+    assert (upper, lower) == pytest.approx((CELLS[0].predicted.ms, CELLS[0].measured.ms))

@@ -27,6 +27,8 @@ from .style import (
     looks,
 )
 
+LEGEND_COLUMNS = 4
+
 MOST_BARS = 5
 """Cells of one figure: each takes two bars."""
 
@@ -97,10 +99,11 @@ def plot_ledger_errors(
     """
     if not cells:
         raise ValueError(messages.no_rows("cells"))
-    ax = axes_of(ax, height_in=4.6, bottom_in=1.3)
+    names = list(dict.fromkeys(cell.drafter for cell in cells))
+    rows = -(-(len(names) + 2) // LEGEND_COLUMNS)
+    ax = axes_of(ax, height_in=3.9 + 0.2 * rows, bottom_in=0.8 + 0.2 * rows)
     ax.axhspan(-100 * bound, 100 * bound, color=PALE, zorder=0)
     ax.axhline(0.0, color=MUTED_TEXT, linewidth=1.0, zorder=1)
-    names = list(dict.fromkeys(cell.drafter for cell in cells))
     for name, look in zip(names, looks(len(names)), strict=True):
         own = [cell for cell in cells if cell.drafter == name]
         xs = [cell.measured_ms for cell in own]
@@ -112,13 +115,15 @@ def plot_ledger_errors(
         ax.plot(xs, [100 * cell.error for cell in own], zorder=4, label=legible(name), **shape)
         hollow = shape | {"markerfacecolor": "none"}
         ax.plot(xs, [100 * cell.error_of_alpha for cell in own], zorder=3, alpha=0.7, **hollow)
+    for label, face in ((messages.OF_KEPT, GREY), (messages.OF_ALPHA, "none")):
+        ax.plot([], [], "o", color=GREY, markerfacecolor=face, markersize=7, label=label)
     widest = max(100 * bound, ax.dataLim.y1, -ax.dataLim.y0)
     ax.set_ylim(-1.15 * widest, 1.15 * widest)
     ax.margins(x=0.06)
     ax.set_xlabel(messages.MS_PER_TOKEN_AXIS)
     ax.set_ylabel(messages.ERROR_AXIS)
     head(ax, messages.ERRORS_TITLE, label_of(recorded))
-    legend_below(ax, 4)
+    legend_below(ax, LEGEND_COLUMNS)
     return ax
 
 
