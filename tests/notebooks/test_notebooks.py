@@ -92,7 +92,7 @@ def test_a_static_figure_stands_before_every_widget(file: Path):
     for cell in nbformat.read(file, as_version=4).cells:
         if any("text/html" in output.get("data", {}) for output in cell.get("outputs", [])):
             shown = True
-        if cell.cell_type == "code" and re.search(r"\b(CycleCostExplorer|GammaExplorer|LiveGeneration)\(", cell.source):
+        if cell.cell_type == "code" and re.search(r"\b(AdaptiveRace|CycleCostExplorer|GammaExplorer|LiveGeneration)\(", cell.source):
             assert shown, f"no static figure before the widget in: {cell.source[:80]}"
 
 
