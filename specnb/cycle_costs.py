@@ -71,7 +71,9 @@ def scripted(
         script = _Script(session, drafter, sampler, longest_k=max(ks))
         decoder.prefill(session, script, prompt)
         n_before = None
-        for steps in _plan(drafter, order.sample(list(ks), len(ks))):
+        scripts = _scripts(drafter, ks)
+        # Each k comes up at several moments: what slows the machine for a tenth of a second then hits many a little.
+        for steps in order.sample(scripts, len(scripts)):
             session.rewind(context_length)
             cycles = list(script.play(steps, prompt, _heard(ends_text), clock))
             found += ledger.samples(cycles, keeps_drafts=keeps_drafts(drafter), n_before=n_before)
@@ -131,17 +133,15 @@ def keeps_drafts(drafter: Drafter) -> bool:
     return any(isinstance(each, DraftModel) for each in getattr(drafter, "drafters", (drafter,)))
 
 
-def _plan(drafter: Drafter, ks: Sequence[int]) -> Iterator[tuple[_Step, ...]]:
-    """Scripts, one after the other from the same context."""
+def _scripts(drafter: Drafter, ks: Sequence[int]) -> list[tuple[_Step, ...]]:
+    """All that are to be played at one context length, each from there."""
     own = runs_a_model(drafter)
-    for k in ks:
-        for pattern in PATTERNS:
-            yield tuple(_Step(k, kept, own or k == 0) for kept in pattern)
+    found = [tuple(_Step(k, kept, own or k == 0) for kept in pattern) for k in ks for pattern in PATTERNS]
     if isinstance(drafter, Chain):
-        before, after = _Step(CHAIN_K, False, True), _Step(CHAIN_K, False, True)
-        for fed in LONG_CATCH_UPS:
-            # What was made up and kept, and the target's own token, the chain's model has to read.
-            yield before, _Step(fed - 2, True, False), after
+        refused = _Step(CHAIN_K, False, True)
+        # What was made up and kept, and the target's own token, the chain's model has to read.
+        found += [(refused, _Step(fed - 2, True, False), refused) for fed in LONG_CATCH_UPS]
+    return found
 
 
 def _filler(n_vocab: int, count: int, start: int = 0) -> list[int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from itertools import count
+from itertools import count, pairwise
 
 import pytest
 
@@ -86,9 +86,11 @@ def test_what_the_model_was_said_to_have_read_is_what_it_read(target):
     assert session.passes[1:] == [n for s in costs.samples for n in (s.fed, 1, 1)]
 
 
-def test_only_the_first_pass_of_a_k_is_another_than_the_one_before(target, draft_model):
-    costs = scripted(target, draft_model, contexts=(20,))
-    assert [s.changed for s in costs.samples] == [True, *[False] * 5] * 2
+def test_a_pass_is_marked_when_the_one_before_had_another_n(target, draft_model):
+    samples = scripted(target, draft_model, ks=(1, 2, 3), contexts=(20,)).samples
+    ns = [s.n for s in samples]
+    assert [s.changed for s in samples] == [True, *(a != b for a, b in pairwise(ns))]
+    assert 3 <= sum(s.changed for s in samples) <= 6  # two scripts a k, of three cycles each
 
 
 def test_a_clock_that_ticks_once_a_reading_gives_every_part_one_second(target, draft_model):
