@@ -67,20 +67,21 @@ def make(
     curve: CostCurve | None = None,
     label: str = "",
     draft_models: Mapping[str, str] | None = None,
-    day: date | None = None,
+    recorded: str = "",
 ) -> MachineCard:
     """The card of the machine that a sweep ran on.
 
     advice: of that sweep; worked out here unless given. curve: a fuller staircase of the same target than the
-    sweep's own. label: what to call the card; machine and target unless given. day: of measuring, today unless given.
+    sweep's own. label: what to call the card; the machine unless given. recorded: when and where the sweep was made, as
+    plots take it ("2025-11-29 on Apple M3 Max"); here and today unless given.
     """
     advice = advice or advise.advise(sweep)
-    on = f"{day or date.today()} on {sweep.machine.name}"
+    on = recorded or f"{date.today()} on {sweep.machine.name}"
     choices = (*advice.by_kind, *([advice.overall] if advice.overall else []))
     return MachineCard(
         label=label or messages.card_label(sweep.machine.name, sweep.machine.cores),
         machine=sweep.machine,
-        provenance=messages.card_provenance(str(day or date.today()), sweep.method, len(sweep.trials)),
+        provenance=messages.card_provenance(on, sweep.method, len(sweep.trials)),
         target=sweep.target,
         staircases=(_recorded(curve or sweep.costs.curve, on),),
         draft_models=dict(draft_models or {}),
@@ -206,7 +207,7 @@ def of_recordings(folder: str | Path = store.DATA / "runs") -> MachineCard:
     sweeps = [each for each in saved if isinstance(each.record, Sweep)]
     if sweeps:
         latest = max(sweeps, key=lambda each: each.recorded_on)
-        card = make(latest.record, day=latest.recorded_on)
+        card = make(latest.record, recorded=latest.recorded)
         return replace(card, staircases=_best_staircases(curves, card.target) or card.staircases)
     sets = [each.record for each in saved if isinstance(each.record, RunSet)]
     sets += [RunSet((each.record,)) for each in saved if isinstance(each.record, Run)]

@@ -65,7 +65,7 @@ def sweep() -> Sweep:
     )
 
 
-CARD = cards.make(sweep(), day=date(2025, 11, 29))
+CARD = cards.make(sweep(), recorded="2025-11-29 on Test CPU")
 
 
 def test_a_card_is_made_from_a_sweep_with_its_advice():

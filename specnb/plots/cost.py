@@ -183,12 +183,13 @@ def _one_label(curve: CostCurve) -> str:
 
 def _mark_cliff(ax: Axes, cliff: Cliff, values: Mapping[int, float]) -> None:
     ax.axvspan(cliff.after_n, cliff.at_n, color=VERMILLION, alpha=0.22, linewidth=0, zorder=1)
+    first = cliff.after_n == min(values)  # to its left there is only the axis
     ax.annotate(
         messages.cliff(cliff.after_n, cliff.at_n, cliff.ratio),
-        (cliff.after_n, values[cliff.at_n]),
-        (-6, 5),
+        (cliff.at_n if first else cliff.after_n, values[cliff.at_n]),
+        (6, -6) if first else (-6, 5),
         textcoords="offset points",
-        ha="right",
+        ha="left" if first else "right",
         va="center",
         fontsize=SMALL + 1,
         fontweight="bold",
