@@ -268,9 +268,9 @@ def test_where_nothing_pays_the_answer_is_off():
     ],
 )
 def test_a_card_is_one_page_with_an_alt_text(card):
-    figure = plots.plot_card(card)
+    figure = plots.card_page(card)
     assert render.png(figure).startswith(b"\x89PNG")
-    told = plots.describe_card(card)
+    told = plots.card_page_alt(card)
     assert card.target in told and ("eagle" in told) == bool(card.alphas)
 
 

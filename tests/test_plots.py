@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from matplotlib.axes import Axes
 
-from specnb import floor, messages, plots, render, theory
+from specnb import cards, floor, messages, plots, render, theory
 from specnb.records import (
     AdaptiveRun,
     CostCurve,
@@ -153,7 +153,15 @@ PARTLY = LayerwiseCost(
 
 # name -> draws, and describes the same data. Published numbers first, then as little as there can be.
 LAYER_SETS = {"first layers only": [(0.9, 0.5), (0.8, 0.4)], "least missed": [(0.9, 0.8)]}
+CARDS = tuple(cards.shelf().cards.values())
+SAME_ALPHA = cards.same_alpha(CARDS, 0.7, gamma=0.1)
+
 FIGURES: dict[str, tuple[Callable[..., Axes], Callable[[], str]]] = {
+    "machine_cards": (lambda **ax: plots.plot_cards(CARDS, **ax), lambda: plots.describe_cards(CARDS)),
+    "same_alpha": (
+        lambda **ax: plots.plot_same_alpha(SAME_ALPHA, 0.7, gamma=0.1, **ax),
+        lambda: plots.describe_same_alpha(SAME_ALPHA, 0.7, gamma=0.1),
+    ),
     "cost_m5": (
         lambda **ax: plots.plot_cost_curve(M5, cliffs=CLIFFS, dips=DIPS, **ax),
         lambda: plots.describe_cost_curve(M5, CLIFFS, DIPS),

@@ -5,6 +5,7 @@ A plot function draws into ``ax`` or into a new figure; it never shows and never
 
     plots.show(plots.plot_cost_curve(curve), plots.describe_cost_curve(curve))
 
+``card_page`` draws a whole page of several axes and returns its figure; ``card_page_alt`` describes it.
 ``live_<noun>`` returns a ``LiveFigure`` whose ``update`` takes slider values and gives PNG bytes.
 Colours are Okabe and Ito's; series also differ in marker, line style or hatching, and in
 lightness, so that they can be told apart in grey print.
@@ -25,10 +26,10 @@ from .alpha import (
     plot_position_acceptance,
 )
 from .cards import (
-    describe_card,
+    card_page,
+    card_page_alt,
     describe_cards,
     describe_same_alpha,
-    plot_card,
     plot_cards,
     plot_same_alpha,
 )
@@ -90,12 +91,13 @@ from .sweep import describe_drafters_by_kind, describe_sweep, plot_drafters_by_k
 __all__ = [
     "LiveFigure",
     "Points",
+    "card_page",
+    "card_page_alt",
     "describe_acceptance_and_alpha",
     "describe_acceptance_by_rule",
     "describe_adaptive",
     "describe_alpha_bisection",
     "describe_alpha_by_temperature",
-    "describe_card",
     "describe_cards",
     "describe_compare_machines",
     "describe_cost_curve",
@@ -135,7 +137,6 @@ __all__ = [
     "plot_adaptive",
     "plot_alpha_bisection",
     "plot_alpha_by_temperature",
-    "plot_card",
     "plot_cards",
     "plot_compare_machines",
     "plot_cost_curve",

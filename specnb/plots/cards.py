@@ -32,7 +32,7 @@ class Gain(Protocol):
 
 
 @exclusive
-def plot_card(card: MachineCard, *, cliffs: Sequence[Cliff] = ()) -> Figure:
+def card_page(card: MachineCard, *, cliffs: Sequence[Cliff] = ()) -> Figure:
     """One page: the machine, its staircase in ms, how good drafts are, and what to set.
 
     cliffs: what ``theory.cliffs`` says of the card's staircase. Parts that the card lacks are said to be lacking.
@@ -115,8 +115,8 @@ def _choices(figure: Figure, page_in: float, top_in: float, card: MachineCard) -
         _write(figure, page_in, top_in + 0.48, messages.CARD_NO_BEST, color=MUTED_TEXT)
 
 
-def describe_card(card: MachineCard) -> str:
-    """Alt text for ``plot_card``."""
+def card_page_alt(card: MachineCard) -> str:
+    """Alt text for ``card_page``."""
     return messages.card_alt(card, {} if card.staircase is None else spoken(_relative(card)))
 
 
