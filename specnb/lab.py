@@ -286,8 +286,7 @@ class Lab:
         if model not in MODEL_DRAFTERS:
             return 0.0
         context_length = min(len(self.prompt(text)) - 1, self.session.n_ctx - DRAFTING_ROOM)
-        rounds = [self.cycle_costs(model, ks=DRAFTING_KS, contexts=(context_length,), seed=i) for i in range(2)]
-        prices = ledger.Prices(ledger.together(rounds))
+        prices = ledger.Prices(self.cycle_costs(model, ks=DRAFTING_KS, contexts=(context_length,)))
         return partial(ledger.drafting_ms, prices, context_length=context_length)
 
     def cycle_costs(self, name: str, *, ks: Sequence[int], contexts: Sequence[int], seed: int = 0) -> CycleCosts:

@@ -113,11 +113,13 @@ class Prices:
             if s.changed and s.n in self._verify
         ]
         self.rebuild_ms = max(0.0, median(rebuilds)) if rebuilds else 0.0
-        self._catch_up = {1: 0.0} | _medians(
+        beyond = _medians(
             (s.fed, s.draft_ms - self._draft.at(s.drafted, s.context_length))
             for s in own
             if s.fed > 1 and s.drafted in self._draft
         )
+        # Reading more is not cheaper than reading less; a difference below 0 is noise.
+        self._catch_up = {1: 0.0} | {fed: max(0.0, ms) for fed, ms in beyond.items()}
         self._flat = _medians((s.source, s.draft_ms) for s in costs.samples if s.source in (LOOK_UP, NOBODY))
         self._sampling = _medians((s.emitted, s.sampling_ms) for s in costs.samples)
         other = _medians((s.rolled_back, s.other_ms) for s in costs.samples)

@@ -124,6 +124,10 @@ def test_a_draft_is_priced_by_its_length_and_catching_up_by_what_it_has_to_read(
         found.draft_ms("model", 3, 100)
 
 
+def test_noise_makes_catching_up_no_cheaper_than_nothing():
+    assert prices(drafting(2, 4.0), drafting(2, 3.9, fed=2)).catch_up_ms(2) == 0.0
+
+
 def test_a_look_up_costs_its_own_whatever_its_draft_and_nothing_when_it_is_not_asked():
     hit = sample(3, 20.0, source="look-up", draft_ms=0.02)
     miss = sample(1, 10.0, source="", draft_ms=0.01)
