@@ -27,6 +27,9 @@ MOST_ELEMENTS = 4_000_000
 MOST_TENSORS, MOST_VALUES = 100_000, 10_000
 LONGEST_NAME, LONGEST_TEXT = 65_535, 16 * 2**20
 MOST_DIMENSIONS = 4
+MOST_UNUSED = 16 * 2**30
+"""Bytes from the start of the last tensor on, where they are most of the file: a hole, that would be read for hours."""
+
 LEAST_CONTEXT = 32
 """Tokens: room for a short prompt and a draft."""
 
@@ -209,7 +212,11 @@ class _Reader:
         data = -(-self._at // alignment) * alignment
         if len({entry.name for entry in entries}) < n:
             self._refuse("two of its tensors have the same name")
-        return tuple(self._placed(entry, data, alignment) for entry in entries)
+        placed = tuple(self._placed(entry, data, alignment) for entry in entries)
+        unused = self._size - max((entry.start for entry in placed), default=self._at)
+        if unused > MOST_UNUSED and unused > self._size // 2:
+            self._refuse(f"of its {self._size} bytes, {unused} follow the start of the last tensor")
+        return placed
 
     def _entry(self) -> Entry:
         name = self._text("a tensor's name", LONGEST_NAME)

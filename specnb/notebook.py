@@ -8,6 +8,7 @@ data/runs/, which is how the recorded runs are made.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TypeVar
@@ -64,6 +65,8 @@ class Notebook:
         }
 
     def _path(self, name: str) -> Path:
+        if not re.fullmatch(r"\w[\w.-]*", name):
+            raise ValueError(f"A recording's name is letters, digits, dots and dashes; got {name!r}.")
         return RUNS / f"{self.number}-{name}.json"
 
 

@@ -28,6 +28,9 @@ KINDS = ("distilled", "eagle", "medusa")
 TRAINING = ("steps", "rows", "tokens")
 """What a file says of its training, in the order of ``Training``."""
 
+MOST_BYTES = 2**30
+"""A larger file is refused unread; the shipped ones have some megabytes."""
+
 LEAST_LIKENESS = 0.9
 """Cosine between the sketches of a target and of the same target in another format: 0.996 for Q4_0, about 0 for
 other weights."""
@@ -153,7 +156,13 @@ def seal(path: Path) -> None:
 
 
 def _checked_seal(path: Path) -> str:
-    digest, left = hashlib.sha256(), max(0, path.stat().st_size - _SEAL_BYTES)
+    size = path.stat().st_size
+    if size > MOST_BYTES:
+        raise ModelError(
+            f"{path.name} is no trained drafter: it has {size / 2**30:.1f} GiB and none has more than "
+            f"{MOST_BYTES / 2**30:.1f}. Fetch the file again."
+        )
+    digest, left = hashlib.sha256(), max(0, size - _SEAL_BYTES)
     with path.open("rb") as file:
         while block := file.read(min(left, 1 << 20)):
             digest.update(block)
