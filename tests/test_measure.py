@@ -53,6 +53,12 @@ def test_drift_is_the_change_from_the_first_half_to_the_second():
     assert measure.drift([(1, 10.0)]) == 0.0
 
 
+def test_a_change_of_n_costs_little_and_not_less_than_nothing(session):
+    cost_ms = measure.switch_ms(session, (1, 4), context_length=32, rounds=4)
+    assert 0.0 <= cost_ms < measure.cost_curve(session, (4,), context_length=32, rounds=(3, 3)).median_ms[4]
+    assert session.n_tokens == 0
+
+
 def test_draft_cost_is_per_drafted_token(session, embedded):
     drafter = drafters.DraftModel(session)
     cost = measure.draft_cost(drafter, [5, 6, 7, 8, 9], k=3, repeats=4)

@@ -10,6 +10,10 @@ pytestmark = [pytest.mark.browser, pytest.mark.model]
 
 DONE = "() => [...document.querySelectorAll('.widget-html-content')].some(e => /^Done/.test(e.innerText))"
 
+RACED = "() => [...document.querySelectorAll('.widget-html-content')].some(e => /^Adaptive: /.test(e.innerText))"
+LIVE_PICTURE, RACE_PICTURE = 0, 1
+"""Which widget image of the page is whose."""
+
 
 @pytest.fixture(scope="module")
 def notebook(browser, lab_url):
@@ -31,12 +35,13 @@ def run_to_the_end(page) -> None:
 
 
 def button(page, name: str):
-    return page.locator("button.jupyter-button", has_text=name).last
+    """The live view's: the race below it has a Stop of its own."""
+    return page.locator("button.jupyter-button", has_text=name).first
 
 
 def test_run_streams_tokens_and_shows_gauges_and_prediction(notebook):
     page = notebook
-    shown = jupyter.picture(page)
+    shown = jupyter.picture(page, LIVE_PICTURE)
     jupyter.choose(page, "prompt", "story")
     jupyter.choose(page, "drafter", "draft_model")
     button(page, "Run").click()
@@ -47,10 +52,10 @@ def test_run_streams_tokens_and_shows_gauges_and_prediction(notebook):
         page.wait_for_timeout(100)
     assert len(lengths) > 3, f"the text did not grow while it was generated: lengths seen {sorted(lengths)}"
     page.wait_for_function(DONE, timeout=120_000)
-    jupyter.wait_for_new_picture(page, shown)
+    jupyter.wait_for_new_picture(page, shown, LIVE_PICTURE)
     gauges = page.locator(".widget-html-content", has_text="tokens per cycle").last.inner_text()
     assert "×" in gauges and "–" not in gauges
-    page.locator("img.widget-image").last.scroll_into_view_if_needed()
+    page.locator("img.widget-image").nth(LIVE_PICTURE).scroll_into_view_if_needed()
     jupyter.screenshot(page, "04-live")
 
 
@@ -79,3 +84,14 @@ def test_refused_tokens_can_be_hidden(notebook):
     assert page.locator(struck).count() > 0
     page.get_by_label("show refused tokens").uncheck()
     page.wait_for_function(f'() => document.querySelectorAll("{struck}").length === 0')
+
+
+def test_a_race_shows_its_lines_and_the_choices_of_the_policy(notebook):
+    page = notebook
+    lines, choices = jupyter.picture(page, RACE_PICTURE), jupyter.picture(page)
+    button(page, "Race").click()
+    page.wait_for_function(RACED, timeout=180_000)
+    jupyter.wait_for_new_picture(page, lines, RACE_PICTURE)
+    jupyter.wait_for_new_picture(page, choices)
+    page.locator("img.widget-image").last.scroll_into_view_if_needed()
+    jupyter.screenshot(page, "04-race")
