@@ -208,10 +208,12 @@ def of_recordings(folder: str | Path = store.DATA / "runs") -> MachineCard:
     if sweeps:
         latest = max(sweeps, key=lambda each: each.recorded_on)
         card = make(latest.record, recorded=latest.recorded)
-        return replace(card, staircases=_best_staircases(curves, card.target) or card.staircases)
+        # The sweep's own curve ends at its longest k; a fuller one of the same target may have been recorded.
+        fuller = [curve for curve in card.staircases if curve.model is not None]
+        return replace(card, staircases=_best_staircases([*fuller, *curves], card.target) or card.staircases)
     sets = [each.record for each in saved if isinstance(each.record, RunSet)]
     sets += [RunSet((each.record,)) for each in saved if isinstance(each.record, Run)]
-    target = _usual_target(sets)
+    target = _usual_target(sets) or _name(curves[0])
     sets = [runs for runs in sets if all(run.target == target for run in runs.runs)]
     staircases = _best_staircases(curves, target)
     prices = {each.record.label: each.record for each in saved if isinstance(each.record, DraftCost)}
@@ -236,18 +238,22 @@ def _usual_target(sets: Sequence[RunSet]) -> str:
 
 
 def _best_staircases(curves: Iterable[CostCurve], target: str) -> tuple[CostCurve, ...]:
-    """One of each format with all threads, the one with the most N, then the most samples; the target's first."""
-    curves = list(curves)
-    threads = max(curve.threads or 0 for curve in curves)
+    """One of each format: undisturbed, with the most threads, N and samples, in this order. The target's is first."""
     best: dict[str, CostCurve] = {}
     for curve in curves:
-        if curve.contended or (curve.threads or 0) < threads:
-            continue
-        name = f"{curve.model.name} {curve.model.format}"
-        held = best.get(name)
-        if held is None or (len(held.ns), len(held.samples)) < (len(curve.ns), len(curve.samples)):
+        name = _name(curve)
+        if name not in best or _worth(best[name]) < _worth(curve):
             best[name] = curve
     return tuple(best[name] for name in sorted(best, key=lambda name: (name != target, name)))
+
+
+def _name(curve: CostCurve) -> str:
+    """Model and format, as runs and sweeps name their target."""
+    return f"{curve.model.name} {curve.model.format}"
+
+
+def _worth(curve: CostCurve) -> tuple[bool, int, int, int]:
+    return not curve.contended, curve.threads or 0, len(curve.ns), len(curve.samples)
 
 
 def _alphas_of_runs(sets: Iterable[RunSet]) -> Iterable[CardAlpha]:

@@ -222,6 +222,22 @@ def test_a_recorded_sweep_is_the_card_of_the_recordings(tmp_path):
     assert card.target == "Tiny Q4_0" and "2025-11-29" in card.provenance
 
 
+def test_of_several_staircases_the_undisturbed_and_fullest_is_taken(tmp_path):
+    first = store.load_curve(store.DATA / "runs" / "01-staircase.json")
+    few = tuple(pair for pair in first.samples if pair[0] <= 2)
+    for name, curve in {
+        "01-disturbed": replace(first, contended=True),
+        "02-short": replace(first, samples=few, contended=False),
+        "03-one-thread": replace(first, threads=1, contended=False),
+    }.items():
+        store.save_curve(curve, tmp_path / f"{name}.json")
+    (chosen,) = cards.of_recordings(tmp_path).staircases
+    assert chosen.ns == (1, 2) and not chosen.contended
+    store.save_curve(replace(first, contended=False), tmp_path / "04-full.json")
+    (chosen,) = cards.of_recordings(tmp_path).staircases
+    assert chosen.ns == first.ns and chosen.threads == first.threads
+
+
 def test_recordings_without_a_staircase_are_no_card(tmp_path):
     with pytest.raises(ValueError, match="No cost curve"):
         cards.of_recordings(tmp_path)
