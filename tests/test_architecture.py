@@ -71,6 +71,7 @@ RULES = {
         "backend concurrency decoder records drafters policy models machine prompts intervals synthetic text",
     ),
     "equivalence": may("numpy", "backend records"),
+    "acceptance": may("numpy", "backend records verify"),
     "bandwidth": may("numpy threadpoolctl", "machine measure records"),
     "cycle_costs": may("", "decoder drafters ledger machine measure records"),
     "layer_search": may("numpy", "backend drafters machine measure models records"),
@@ -92,7 +93,7 @@ RULES = {
     "widgets": may("ipywidgets IPython", ANY),
     # Front ends.
     "notebook": may("IPython", ANY),
-    "check": may("IPython", ANY),
+    "check": may("IPython numpy scipy", ANY),
     "doctor": may("packaging psutil", ANY),
     "bench": may("gguf numpy psutil", ANY),
 }

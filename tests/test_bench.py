@@ -17,6 +17,7 @@ KEYS = {
     "drafters": {"rows"},
     "hostile": {"files", "dead_kernels", "hangs"},
     "ledger": {"median_error", "max_error", "rows"},
+    "lossless": {"combinations", "identical", "explained", "unexplained"},
     "overhead": {"share_in_llama", "peak_mib"},
     "redraw": {"median_ms", "p95_ms"},
     "synthetic": {"worst_error", "median_error", "rows"},

@@ -20,6 +20,7 @@ from . import (
     notebook_04,
     notebook_05,
     notebook_06,
+    notebook_07,
     notebook_08,
     notebook_09,
 )
@@ -35,6 +36,7 @@ NOTEBOOKS = (
     notebook_04,
     notebook_05,
     notebook_06,
+    notebook_07,
     notebook_08,
     notebook_09,
 )

@@ -33,8 +33,15 @@ class _TimeUp(BaseException):
     """Raised inside the worker. No Exception, so an ``except Exception`` in the answer lets it through."""
 
 
-def outcomes_within(function: Callable[..., object], cases: Sequence[Case], limit_s: float) -> tuple[Outcome, ...]:
+def outcomes_within(
+    function: Callable[..., object],
+    cases: Sequence[Case],
+    limit_s: float,
+    read: Callable[[object], object] = as_number,
+) -> tuple[Outcome, ...]:
     """What the function does on each case; shorter than ``cases`` when the time was up.
+
+    read: makes a value of what was returned; raises Unreadable where it is of the wrong kind.
 
     It runs in a thread of its own, which is ended by an exception when the time is up: a thread that
     loops for ever would slow down every measurement after it. One that waits inside C code cannot be
@@ -46,7 +53,7 @@ def outcomes_within(function: Callable[..., object], cases: Sequence[Case], limi
     def work() -> None:
         with suppress(_TimeUp):
             for case in cases:
-                outcomes.append(_outcome(function, case))
+                outcomes.append(_outcome(function, case, read))
 
     worker = threading.Thread(target=work, name="answer", daemon=True)
     worker.start()
@@ -59,7 +66,7 @@ def outcomes_within(function: Callable[..., object], cases: Sequence[Case], limi
     return done
 
 
-def _outcome(function: Callable[..., object], case: Case) -> Outcome:
+def _outcome(function: Callable[..., object], case: Case, read: Callable[[object], object]) -> Outcome:
     try:
         result = function(*case)
     except _TimeUp:
@@ -71,7 +78,7 @@ def _outcome(function: Callable[..., object], case: Case) -> Outcome:
     if is_unanswered(result):
         return Outcome(case, problem="it returns nothing; is there a return on every way through it?", blank=True)
     try:
-        return Outcome(case, value=as_number(result))
+        return Outcome(case, value=read(result))
     except Unreadable as error:
         return Outcome(case, problem=f"what it returns is no answer: {error}")
 
