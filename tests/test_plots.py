@@ -21,6 +21,7 @@ from specnb.records import (
     CostCurve,
     Cycle,
     CycleParts,
+    Forecast,
     LayerwiseCost,
     LedgerCell,
     LoadRun,
@@ -32,7 +33,11 @@ from specnb.records import (
     PublishedLedgerRow,
     Run,
     Sampling,
+    Setting,
     SharedPass,
+    Sweep,
+    SweepCosts,
+    Trial,
 )
 
 # Published by Lei阅读, the M5 Pro article: M5 Pro, Metal, Qwen2.5-7B-Instruct Q4_K_M with a 0.5B draft, greedy.
@@ -322,6 +327,18 @@ FIGURES: dict[str, tuple[Callable[..., Axes], Callable[[], str]]] = {
         lambda **ax: plots.plot_adaptive(AdaptiveRun(run(3), PLAIN_PICKS), **ax),
         lambda: plots.describe_adaptive(AdaptiveRun(run(3), PLAIN_PICKS)),
     ),
+    "sweep": (
+        lambda **ax: plots.plot_sweep(TUNING, "layer_skip", "translate", recorded="", **ax),
+        lambda: plots.describe_sweep(TUNING, "layer_skip", "translate"),
+    ),
+    "sweep_one_row": (
+        lambda **ax: plots.plot_sweep(TUNING, "ngram_map_k4v", "extract", recorded=M5.recorded, **ax),
+        lambda: plots.describe_sweep(TUNING, "ngram_map_k4v", "extract"),
+    ),
+    "drafters_by_kind": (
+        lambda **ax: plots.plot_drafters_by_kind(TUNING, recorded="2025-11-29 on a machine with a long name", **ax),
+        lambda: plots.describe_drafters_by_kind(TUNING),
+    ),
     "race": (
         lambda **ax: plots.plot_race([run(30), run(20)], recorded="", **ax),
         lambda: plots.describe_race([run(30), run(20)]),
@@ -356,6 +373,32 @@ BY_TEMPERATURE = {
     "distilled": [(1.3, 0.3, (0.2, 0.4)), (0.0, 0.6, (0.5, 0.7))],
     "eagle": [(0.0, 0.65, None), (1.3, 0.25, None)],
 }
+
+
+def tuning() -> Sweep:
+    """Six kinds; a look-up, and two drafters with a p_min; a measured cell a kind."""
+    kinds = ("code", "rewrite", "extract", "translate", "story", "chat")
+    settings = [Setting("ngram_map_k4v", k) for k in (1, 4, 16)]
+    settings += [Setting(name, k, p) for name in ("draft_model", "layer_skip") for k in (1, 4, 16) for p in (0.0, 0.75)]
+    measured = [(PLAIN, 10.0), (settings[1], 3.0), (settings[-1], 40.0)]
+    trials = [
+        Trial(s.drafter, s.k, s.p_min, kind, "final", 0, 30, 30, 30 * s.k, 0, ms * 30 / 1e3)
+        for kind in kinds
+        for s, ms in measured
+    ]
+    forecasts = [
+        Forecast(s.drafter, s.k, s.p_min, kind, 10.0 + s.k * i / 8 - 0.4 * s.k, 1.5)
+        for i, kind in enumerate(kinds)
+        for s in (PLAIN, *settings)
+    ]
+    return Sweep(
+        M5.machine, "a model", "racing", kinds, (PLAIN, *settings), 30, SweepCosts(M5), tuple(trials), 9.0, True,
+        forecasts=tuple(forecasts),
+    )  # fmt: skip
+
+
+PLAIN = Setting("none", 0)
+TUNING = tuning()
 
 
 def every_figure() -> pytest.MarkDecorator:

@@ -12,6 +12,7 @@ from .execute import execute
 
 NOTEBOOKS = sorted((Path(__file__).resolve().parents[2] / "notebooks").glob("*.ipynb"))
 MOST_LINES = 25
+WIDGETS = "AdaptiveRace|CycleCostExplorer|GammaExplorer|LiveGeneration|LongSweep"
 EACH = pytest.mark.parametrize("file", NOTEBOOKS, ids=lambda file: file.stem)
 
 
@@ -92,7 +93,7 @@ def test_a_static_figure_stands_before_every_widget(file: Path):
     for cell in nbformat.read(file, as_version=4).cells:
         if any("text/html" in output.get("data", {}) for output in cell.get("outputs", [])):
             shown = True
-        if cell.cell_type == "code" and re.search(r"\b(AdaptiveRace|CycleCostExplorer|GammaExplorer|LiveGeneration)\(", cell.source):
+        if cell.cell_type == "code" and re.search(rf"\b({WIDGETS})\(", cell.source):
             assert shown, f"no static figure before the widget in: {cell.source[:80]}"
 
 
