@@ -85,6 +85,17 @@ def test_drafted_tokens_cost_time_only_where_a_model_drafts(lab):
     assert lab.draft_ms("chain", PROMPTS["rewrite"]) > 0.0
 
 
+@pytest.mark.parametrize("name", ["chain", "eagle"])
+def test_a_longer_draft_is_dearer_and_alpha_only_adds_what_is_left_to_read(lab, name):
+    drafting_ms = lab.drafting_ms(name, PROMPTS["chat"])
+    assert 0 < drafting_ms(1, 0.0) < drafting_ms(8, 0.0) <= drafting_ms(8, 0.9)
+    assert lab.session.n_tokens == 0
+
+
+def test_look_ups_draft_without_a_price(lab):
+    assert lab.drafting_ms("ngram_simple", PROMPTS["chat"]) == 0.0
+
+
 def test_the_prompts_answer_without_loops(lab):
     # The n-gram drafter only makes it faster: the text is the plain one.
     for prompt in PROMPTS.values():
