@@ -1409,6 +1409,8 @@ def intake_verdict(
         lines.append("Whether it pays cannot be told from these numbers: the prediction holds both.")
     if problem:
         lines.append(problem)
+    elif measured is not None and not predicted:
+        lines.append("Which k would be better takes a staircase: T(N) of the machine that wrote these numbers.")
     if best is not None and predicted:
         lines.append(_intake_best(best, predicted))
         lines.append(

@@ -71,6 +71,14 @@ def test_a_foreign_staircase_is_found_out_and_not_used(factor):
     assert verdict.problem and verdict.predicted is None and verdict.says == "unknown"
 
 
+def test_a_plain_speed_alone_gives_the_speedup_and_says_what_a_better_k_takes():
+    block = intake.of_counts(counts(3, 0.7, seconds=50.0), plain_tokens_per_second=40.0)
+    assert block.verdict.measured == pytest.approx(block.counts.tokens_per_second / 40.0)
+    assert block.verdict.best is None
+    told = str(intake.Intake((block,)))
+    assert "Yes, it pays" in told and "takes a staircase" in told
+
+
 def test_what_cannot_be_told_apart_is_not_claimed():
     same = intake.judge(intake.read(counts(3, 0.7, seconds=10.0)), plain_tokens_per_second=254.0)
     assert same.says == "not distinguishable"
