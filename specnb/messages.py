@@ -1396,8 +1396,9 @@ def intake_verdict(
     hopeless: Sequence[int],
     problem: str,
     diagnosis: str | None,
+    sometimes: bool,
 ) -> list[str]:
-    """The verdict, what is predicted, and the diagnosis."""
+    """The verdict, what is predicted, the diagnosis. sometimes: some passes had no draft, and it is of the others."""
     lines = []
     if measured is not None:
         answer = {"pays": "Yes, it pays", "loses": "No, it loses"}.get(says, "Not distinguishable from plain decoding")
@@ -1424,7 +1425,7 @@ def intake_verdict(
         if hopeless:
             lines.append(f"No alpha can rescue k = {listed(map(str, hopeless))}.")
     if diagnosis:
-        lines.append(diagnosis)
+        lines.append(f"In passes with a draft: {diagnosis}" if sometimes else diagnosis)
     return [f"  {line}" for line in lines]
 
 

@@ -175,4 +175,5 @@ def _told(block: Block) -> list[str]:
         hopeless=verdict.hopeless,
         problem=verdict.problem,
         diagnosis=None if verdict.diagnosis is None else verdict.diagnosis.text,
+        sometimes=reading.drafted_share is not None and reading.drafted_share[1] < 0.995,
     )
