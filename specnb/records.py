@@ -144,8 +144,8 @@ class Sampling:
     penalties: Penalties | None = None
 
     def __post_init__(self) -> None:
-        if self.temperature < 0:
-            raise ValueError(f"temperature must be 0 (greedy) or more; got {self.temperature}.")
+        if not 0.0 <= self.temperature < float("inf"):
+            raise ValueError(f"temperature must be 0 (greedy) or more, and finite; got {self.temperature}.")
         if self.top_k < 0:
             raise ValueError(f"top_k must be 0 (off) or more; got {self.top_k}.")
         for name in ("top_p", "min_p"):
