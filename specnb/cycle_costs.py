@@ -99,7 +99,7 @@ def recited(
     ends_text: Callable[[int], bool] = lambda _token: False,
     clock: Callable[[], float] = perf_counter,
 ) -> CycleCosts:
-    """The parts of a look-up's cycles while the target is made to say ``text``, which repeats some of the prompt.
+    """What a look-up takes while the target is made to say ``text``, which repeats some of the prompt (``recited``).
 
     The text should have stretches that repeat nothing as well, for cycles without a draft. Empties the session.
     """
@@ -112,9 +112,10 @@ def recited(
     session.rewind(0)
     return CycleCosts(
         drafter=drafter.name,
-        samples=ledger.samples(cycles, keeps_drafts=keeps_drafts(drafter)),
-        contexts=(len(prompt) - 1,),
+        samples=(),
+        contexts=(),
         keeps_drafts=keeps_drafts(drafter),
+        recited=ledger.samples(cycles, keeps_drafts=keeps_drafts(drafter)),
         contended=watch.busy_elsewhere() > CONTENDED_CORES,
     )
 

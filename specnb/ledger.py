@@ -85,6 +85,7 @@ def together(costs: Sequence[CycleCosts], drafter: str | None = None) -> CycleCo
         samples=tuple(sample for each in costs for sample in each.samples),
         contexts=tuple(sorted({context for each in costs for context in each.contexts})),
         keeps_drafts=any(each.keeps_drafts for each in costs),
+        recited=tuple(sample for each in costs for sample in each.recited),
         contended=any(each.contended for each in costs),
     )
 
@@ -120,7 +121,12 @@ class Prices:
         )
         # Reading more is not cheaper than reading less; a difference below 0 is noise.
         self._catch_up = {1: 0.0} | {fed: max(0.0, ms) for fed, ms in beyond.items()}
-        self._flat = _medians((s.source, s.draft_ms) for s in costs.samples if s.source in (LOOK_UP, NOBODY))
+        # In a script a drafter without a model makes no draft of its own; what was recited knows better.
+        self._flat = {
+            source: ms
+            for of in (costs.samples, costs.recited)
+            for source, ms in _medians((s.source, s.draft_ms) for s in of if s.source in (LOOK_UP, NOBODY)).items()
+        }
         self._sampling = _medians((s.emitted, s.sampling_ms) for s in costs.samples)
         other = _medians((s.rolled_back, s.other_ms) for s in costs.samples)
         self.bookkeeping_ms = other.get(False, other.get(True, 0.0))

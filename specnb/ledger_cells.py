@@ -232,12 +232,13 @@ def longest_k(name: str) -> int:
 
 
 def _plain(costs: CycleCosts) -> dict[str, object]:
-    return asdict(costs) | {"samples": [astuple(sample) for sample in costs.samples]}
+    rows = {name: [astuple(sample) for sample in getattr(costs, name)] for name in ("samples", "recited")}
+    return asdict(costs) | rows
 
 
 def _costs_of(entry: dict[str, object]) -> CycleCosts:
-    samples = tuple(CycleSample(*row) for row in entry["samples"])
-    return CycleCosts(**entry | {"samples": samples, "contexts": tuple(entry["contexts"])})
+    rows = {name: tuple(CycleSample(*row) for row in entry[name]) for name in ("samples", "recited")}
+    return CycleCosts(**entry | rows | {"contexts": tuple(entry["contexts"])})
 
 
 def _timed_of(entry: dict[str, object]) -> Timed:

@@ -1294,13 +1294,15 @@ class CycleCosts:
 
     contexts: tokens in the cache where the scripts began; each was run at all of them.
     keeps_drafts: the drafter's cache holds what it drafted, so that kept tokens are not read again.
-    contended: another process held a core meanwhile.
+    recited: cycles of a text that the target was made to say, for what a look-up takes; their passes have many N, few
+    of each, and are not used. contended: another process held a core meanwhile.
     """
 
     drafter: str
     samples: tuple[CycleSample, ...]
     contexts: tuple[int, ...]
     keeps_drafts: bool
+    recited: tuple[CycleSample, ...] = ()
     contended: bool = False
 
 

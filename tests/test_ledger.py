@@ -139,6 +139,20 @@ def test_a_look_up_costs_its_own_whatever_its_draft_and_nothing_when_it_is_not_a
         prices(miss).draft_ms("look-up", 2, 100)
 
 
+def test_a_recited_text_prices_look_ups_and_nothing_else():
+    scripted = (sample(1, 10.0, source="", draft_ms=0.001), sample(3, 20.0))
+    recited = (
+        sample(1, 99.0, source="", draft_ms=0.03, other_ms=9.0), sample(3, 99.0, source="look-up", draft_ms=0.02),
+        sample(3, 99.0, draft_ms=50.0), sample(5, 99.0, source="look-up", draft_ms=0.02),
+    )  # fmt: skip
+    found = ledger.Prices(CycleCosts("chain", scripted, (100,), True, recited))
+    assert (found.draft_ms("", 0, 100), found.draft_ms("look-up", 2, 100)) == (0.03, 0.02)
+    assert (found.verify_ms(3, 100), found.draft_ms("model", 2, 100)) == pytest.approx((20.0, 1.0))
+    assert found.bookkeeping_ms == 0.0
+    with pytest.raises(KeyError, match="N = 5 was not measured"):
+        found.verify_ms(5, 100)
+
+
 def test_sampling_is_priced_by_draws_and_rollback_apart_from_bookkeeping():
     found = prices(
         sample(3, 20.0, kept=0, sampling_ms=0.1, other_ms=0.05), sample(3, 20.0, kept=2, sampling_ms=0.3, other_ms=0.02)
@@ -224,9 +238,9 @@ def test_drafts_of_any_length_lie_on_the_line_through_two_measured_ones():
 
 def test_rounds_are_put_together():
     one = CycleCosts("none", (sample(1, 10.0),), (100,), False)
-    two = CycleCosts("chain", (sample(1, 12.0),), (50, 100), True, contended=True)
+    two = CycleCosts("chain", (sample(1, 12.0),), (50, 100), True, (sample(2, 9.0),), contended=True)
     both = ledger.together([one, two], "chain")
-    assert both == CycleCosts("chain", one.samples + two.samples, (50, 100), True, True)
+    assert both == CycleCosts("chain", one.samples + two.samples, (50, 100), True, two.recited, contended=True)
     with pytest.raises(ValueError, match="no costs to put together"):
         ledger.together([])
 

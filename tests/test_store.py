@@ -177,7 +177,7 @@ PARTED = Divergence(position=9, plain_token=7, other_token=None, gap=0.125, roun
 
 EVERY_RECORD = [
     CYCLE_SAMPLE,
-    CycleCosts("eagle", (CYCLE_SAMPLE, CYCLE_SAMPLE), (60, 120), True, contended=True),
+    CycleCosts("eagle", (CYCLE_SAMPLE, CYCLE_SAMPLE), (60, 120), True, (CYCLE_SAMPLE,), contended=True),
     PARTS,
     LEDGER_CELL,
     Ledger((LEDGER_CELL, dataclasses.replace(LEDGER_CELL, drafter="none", k=0, alpha=None, interval=None))),
