@@ -58,6 +58,8 @@ def run(*, quick: bool) -> dict[str, object]:
     done = {(entry["prompt"], entry["round"]): entry["runs"] for entry in (journal.entries() if journal else ())}
     watch = machine.CoreWatch()
     with Lab(n_ctx=1024, format=FORMAT) as lab:
+        lab.adaptive_drafters()  # from now on the target keeps its states, for every arm alike
+        lab.staircase(precision=0.1 if quick else 0.05, max_seconds=8.0 if quick else 30.0)
         costs = lab.adaptive_costs(RACED[plan.prompts[0]])
         # Rounds outside, prompts inside: a noisy minute hits one round of several prompts, not one prompt.
         for number in range(plan.repeats):
