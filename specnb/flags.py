@@ -53,8 +53,9 @@ def llama_cpp(setting: Setting, *, draft_file: str = DRAFT_FILE, n_min: int = 0)
         drafters.Chain.name: lambda: _chain(setting, draft_file, n_min),
         drafters.LayerSkip.name: lambda: _nearest(_model(setting, draft_file, n_min), messages.FLAGS_LAYER_SKIP),
         drafters.Distilled.name: lambda: _nearest(_model(setting, draft_file, n_min), messages.FLAGS_DISTILLED),
-        drafters.Eagle.name: lambda: _head("draft-eagle3", setting, draft_file, messages.FLAGS_EAGLE),
-        drafters.Medusa.name: lambda: _head("draft-mtp", setting, draft_file, messages.FLAGS_MEDUSA),
+        drafters.Eagle.name: lambda: _head("draft-eagle3", setting, ("-md", draft_file), messages.FLAGS_EAGLE),
+        # The layers for it are in the target's own file, which llama.cpp opens a second time.
+        drafters.Medusa.name: lambda: _head("draft-mtp", setting, (), messages.FLAGS_MEDUSA),
     }
     if setting.drafter not in makers:
         raise ValueError(f"There is no drafter {setting.drafter!r}; there are {', '.join(drafters.names())}.")
@@ -116,9 +117,9 @@ def _chain(setting: Setting, draft_file: str, n_min: int) -> Flags:
     return Flags(model.arguments + look_up.arguments[2:], look_up.same, look_up.notes + model.notes)
 
 
-def _head(kind: str, setting: Setting, file: str, why: str) -> Flags:
+def _head(kind: str, setting: Setting, file: tuple[str, ...], why: str) -> Flags:
     arguments = (
-        "--spec-type", kind, "-md", file, "--spec-draft-n-max", str(setting.k),
+        "--spec-type", kind, *file, "--spec-draft-n-max", str(setting.k),
         "--spec-draft-p-min", f"{setting.p_min:g}",
     )  # fmt: skip
     return Flags(arguments, same=False, notes=(why,))

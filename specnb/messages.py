@@ -931,9 +931,8 @@ SWEEP_TITLE = "Times as fast as plain decoding"
 SWEEP_K_AXIS = "k"
 SWEEP_P_MIN_AXIS = "p_min"
 SWEEP_KIND_AXIS = "prompt kind"
-SWEEP_SCALE = "times as fast"
-SWEEP_LEGEND = "framed: measured · others: forecast · ★ fastest"
-SWEEP_LEGEND_MEASURED = "all cells measured · ★ fastest"
+SWEEP_LEGEND = "times as fast · framed: run, else forecast · ★ fastest"
+SWEEP_LEGEND_MEASURED = "times as fast · all cells run · ★ fastest"
 SWEEP_READY = "Ready. Start measures what is left; Stop keeps what is done."
 SWEEP_START = "Start"
 SWEEP_OPENING = "Opening the drafters …"
@@ -1100,7 +1099,7 @@ def _and(items: Sequence[str]) -> str:
 
 # --- llama.cpp's flags ------------------------------------------------------------------------
 
-FLAGS_OFF = "Without --spec-type and -md llama.cpp does not speculate; this says so in so many words."
+FLAGS_OFF = "This is llama.cpp's default, said in so many words."
 FLAGS_DRAFT_AGAIN = (
     "llama.cpp feeds every verified batch to the draft model a second time, one pass over k + 1 tokens in each cycle, "
     "so expect somewhat less than was measured here."

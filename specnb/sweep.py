@@ -39,10 +39,10 @@ HEADS = (drafters.Eagle.name, drafters.Medusa.name)
 CONTEXT_LENGTH = 128
 """Of the cost curve: the middle of a short prompt and its answer."""
 
-NEAR = 1.12
+NEAR = 1.10
 """Settings forecast to take up to this many times the best one's time are worth a measurement."""
 
-FAR = 1.10
+FAR = 1.05
 """A setting that took this many times the best one's time in the first round is out."""
 
 PILOT_BEYOND = 2
@@ -74,8 +74,8 @@ class Plan:
     prompts: tuple[Prompt, ...]
     p_mins: tuple[float, ...] = (0.0, 0.5)
     max_tokens: int = 64
-    repeats: int = 2
-    screened: int = 4
+    repeats: int = 3
+    screened: int = 3
     finalists: int = 2
     rounds: int = 3
     curve_s: float = 8.0
@@ -169,7 +169,7 @@ class Sweeper:
     def _race(self) -> None:
         plan = self._plan
         to_pilot = list(dict.fromkeys(map(self._pilot_of, self.settings)))
-        raced = plan.screened + 2 + plan.rounds * (plan.finalists + 2)
+        raced = plan.screened + plan.rounds * (plan.finalists + 2)
         self._expected = 1 + len(plan.prompts) * (len(to_pilot) + raced)
         costs = self._costs()
         # A drafter at a time: its weights are loaded once.
@@ -186,12 +186,12 @@ class Sweeper:
 
     def _race_kind(self, prompt: Prompt, for_all: Setting, *, seed: int) -> None:
         plan, order = self._plan, random.Random(seed)
-        arms = [PLAIN, *dict.fromkeys((*self._promising(prompt.kind), for_all))]
-        first = {arm: self._trial(prompt, arm, "screen", 0) for arm in order.sample(arms, len(arms))}
-        ranked = sorted(arms[1:], key=lambda arm: first[arm].ms_per_token)
-        best_ms = first[ranked[0]].ms_per_token
-        near = [arm for arm in ranked[: plan.finalists] if first[arm].ms_per_token <= FAR * best_ms]
-        finalists = [PLAIN, *dict.fromkeys((*near, for_all))]
+        best = self._promising(prompt.kind)
+        if len(best) > 1:
+            ms = {arm: self._trial(prompt, arm, "screen", 0).ms_per_token for arm in order.sample(best, len(best))}
+            ranked = sorted(best, key=ms.__getitem__)[: plan.finalists]
+            best = [arm for arm in ranked if ms[arm] <= FAR * ms[ranked[0]]]
+        finalists = [PLAIN, *dict.fromkeys((*best, for_all))]
         rounds = [(arm, repeat) for repeat in range(plan.rounds) for arm in order.sample(finalists, len(finalists))]
         for arm, repeat in rounds:
             self._trial(prompt, arm, "final", repeat)

@@ -7,7 +7,7 @@ import shlex
 import pytest
 
 from specnb import drafters, flags
-from specnb.records import Setting
+from specnb.records import Advice, Choice, Machine, Setting
 
 LLAMA_CPP_TYPES = {
     "none", "draft-simple", "draft-eagle3", "draft-dflash", "draft-dspark", "draft-mtp", "ngram-cache",
@@ -80,6 +80,23 @@ def test_a_chain_asks_the_look_up_first_and_has_both_lengths():
 def test_the_cache_has_a_fixed_length():
     assert flags.llama_cpp(Setting("ngram_cache", 8)).same
     assert "fixed at 8" in flags.llama_cpp(Setting("ngram_cache", 4)).notes[0]
+
+
+def test_heads_of_the_targets_own_file_need_no_second_one():
+    assert "-md" not in options(flags.llama_cpp(Setting("medusa", 3)))
+    assert options(flags.llama_cpp(Setting("eagle", 3)))["-md"] == "draft.gguf"
+
+
+def test_what_is_advised_for_several_kinds_is_pasted_once():
+    advised, off = Setting("ngram_simple", 6), Setting("eagle", 2)
+    choices = [
+        Choice("rewrite", "on", advised, 1.6, (1.5, 1.7)),
+        Choice("chat", "off", off, 0.8, (0.7, 0.9)),
+        Choice("extract", "on", advised, 1.4, (1.3, 1.5)),
+    ]
+    told = flags.to_paste(Advice(Machine("a machine"), "a model", tuple(choices), None))
+    assert told.count("--spec-type ngram-simple") == 1 and "For rewrite and extract (ngram_simple with k = 6):" in told
+    assert "For chat (plain decoding):" in told and "draft-eagle3" not in told
 
 
 def test_an_unknown_drafter_is_refused():

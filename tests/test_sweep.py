@@ -123,6 +123,8 @@ def test_killed_at_any_point_it_resumes_and_ends_with_the_same_table(method, tmp
     assert kills >= 2, "it was never killed half way"
     resumed = start(path).communicate()[0]
     assert resumed == start(tmp_path / "whole.jsonl").communicate()[0] != ""
+    names = [entry["name"] for entry in Journal(path, key="toy").entries()]
+    assert len(names) == len(set(names)), "a finished point was measured a second time"
 
 
 def test_a_disk_that_fills_up_is_named_and_costs_no_finished_point(tmp_path):

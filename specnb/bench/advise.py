@@ -34,6 +34,7 @@ PLAN = sweep.Plan(
     ),
     ks=(1, 2, 3, 4, 6, 8),
     prompts=tuple(PROMPTS.values()),
+    max_tokens=40,
 )
 QUICK_PLAN = sweep.Plan(
     drafters=(drafters.NgramSimple.name, drafters.Eagle.name),

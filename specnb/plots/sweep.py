@@ -170,8 +170,7 @@ def _draw(
 
 def _label(sweep: Sweep, recorded: str | None) -> str:
     legend = messages.SWEEP_LEGEND if sweep.forecasts else messages.SWEEP_LEGEND_MEASURED
-    parts = [label_of(recorded), f"{messages.SWEEP_SCALE} · {legend}"]
-    return " · ".join(filter(None, parts))
+    return " · ".join(filter(None, [label_of(recorded), legend]))
 
 
 def _of_k(setting: Setting) -> str:
