@@ -11,7 +11,7 @@ from ..records import AdaptiveRun
 from ..render import exclusive
 from .style import GREY, VERMILLION, axes_of, head, label_of, looks
 
-_LOWER = (0.0, -0.92, 1.0, 0.66)
+_LOWER = (0.0, -1.08, 1.0, 0.72)
 """The panel of the running alphas, in units of the upper one."""
 
 
@@ -23,7 +23,7 @@ def plot_adaptive(found: AdaptiveRun, *, recorded: str | None = None, ax: Axes |
     """
     if not found.picks:
         raise ValueError(messages.no_rows("picks"))
-    ax = axes_of(ax, height_in=5.2, bottom_in=2.45, right_in=2.0)
+    ax = axes_of(ax, height_in=4.8, bottom_in=2.2, right_in=2.0)
     names = [name for name, _ in found.picks[0].alphas]
     shown = dict(zip(names, looks(len(names)), strict=False))
     off = [i for i, pick in enumerate(found.picks) if pick.k == 0]
@@ -46,9 +46,9 @@ def plot_adaptive(found: AdaptiveRun, *, recorded: str | None = None, ax: Axes |
         below.plot([dict(pick.alphas)[name] for pick in found.picks], look.line, color=look.colour, label=name)
     below.set_ylim(-0.03, 1.03)
     below.set_ylabel(messages.ADAPTIVE_ALPHA_AXIS)
-    below.set_xlabel(messages.TIMELINE_CYCLE_AXIS)
+    below.tick_params(labelbottom=False)
     below.legend(loc="upper left", bbox_to_anchor=(1.015, 1.0))
-    ax.tick_params(labelbottom=False)
+    ax.set_xlabel(messages.TIMELINE_CYCLE_AXIS)
     head(ax, messages.ADAPTIVE_TITLE, label_of(recorded))
     return ax
 

@@ -17,7 +17,7 @@ from .live import SETTLE_S, median_run
 from .worker import Worker
 
 REPEATS = 3
-RACE_HEIGHT_IN, CHOICES_HEIGHT_IN = 3.8, 5.2
+RACE_HEIGHT_IN, CHOICES_HEIGHT_IN = 3.8, 4.8
 
 
 class AdaptiveRace:
