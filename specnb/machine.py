@@ -27,8 +27,13 @@ def this_machine(build: str, *, gpu: bool) -> Machine:
 
 def usable_cores() -> int:
     """Physical cores this process may use; the thread count that decodes fastest on most machines."""
-    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
+    allowed = usable_processors()
     return max(1, min(allowed, psutil.cpu_count(logical=False) or allowed))
+
+
+def usable_processors() -> int:
+    """Processors this process may use, as the system counts them: a core that runs two threads is two."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
 
 
 class CoreWatch:

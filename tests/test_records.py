@@ -150,6 +150,8 @@ def test_impossible_limits_are_refused_by_name(values, said):
     ("values", "said"),
     [
         ({"temperature": -0.1}, "temperature .* got -0.1"),
+        ({"temperature": float("nan")}, "temperature .* got nan"),
+        ({"temperature": float("inf")}, "temperature .* got inf"),
         ({"top_k": -1}, "top_k .* got -1"),
         ({"top_p": 1.5}, "top_p .* got 1.5"),
         ({"min_p": -0.5}, "min_p .* got -0.5"),

@@ -12,6 +12,7 @@ Finished answers are kept for half a day, so an interrupted benchmark goes on wh
 from __future__ import annotations
 
 import atexit
+import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -102,7 +103,8 @@ def run(*, quick: bool) -> dict[str, object]:
 
 def _key() -> str:
     weights = [trained.load(trained.path_of(kind)).digest for kind in trained.KINDS]
-    return f"{backend.build_info()} {weights} {_full_plan()}"
+    plan = hashlib.sha256(repr(_full_plan()).encode()).hexdigest()[:12]
+    return f"{backend.build_info()} {weights} {plan}"
 
 
 def _settings(kind: str) -> Iterator[tuple[str, int, float]]:
@@ -139,8 +141,8 @@ def _quick_plan() -> list[Answer]:
 
 
 def _written(answers: list[Answer]) -> Iterator[list[Row]]:
-    """The rows of each answer as it is done, by as many processes as there are cores."""
-    workers = min(machine.usable_cores(), len(answers))
+    """The rows of each answer as it is done, by a process for each processor."""
+    workers = min(machine.usable_processors(), len(answers))
     if workers == 0:
         return
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_open_lab) as pool:
