@@ -12,9 +12,7 @@ from statistics import median
 
 from . import theory
 from .intervals import FEWEST_SAMPLES, ratio_interval
-from .records import Advice, Choice, Hopeless, Setting, Sweep, SweepCosts
-
-PLAIN = Setting("none", 0)
+from .records import PLAIN, Advice, Choice, Hopeless, Setting, Sweep, SweepCosts
 
 Times = Mapping[Setting, Sequence[float]]
 """Setting -> milliseconds per token of each repeat."""

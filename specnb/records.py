@@ -974,6 +974,10 @@ class Setting:
         return self.k == 0
 
 
+PLAIN = Setting("none", 0)
+"""Plain decoding, always a candidate."""
+
+
 @dataclass(frozen=True, slots=True)
 class Trial:
     """One point of a sweep: a setting that wrote the prompt of one kind, once.
@@ -1130,7 +1134,7 @@ class Choice:
     @property
     def advised(self) -> Setting:
         """The setting to use: plain decoding unless the verdict is "on"."""
-        return self.setting if self.setting is not None and self.verdict == "on" else Setting("none", 0)
+        return self.setting if self.setting is not None and self.verdict == "on" else PLAIN
 
 
 @dataclass(frozen=True, slots=True)

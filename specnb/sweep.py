@@ -27,12 +27,11 @@ from . import backend, drafters, machine, measure, messages, models, replay, sto
 from .journal import Journal
 from .lab import Lab
 from .prompts import Prompt
-from .records import DraftPrice, Forecast, Run, Setting, Sweep, SweepCosts, Trial
+from .records import PLAIN, DraftPrice, Forecast, Run, Setting, Sweep, SweepCosts, Trial
 from .repetition import find_loop
 
 Record = TypeVar("Record")
 
-PLAIN = Setting(drafters.NoDrafter.name, 0)
 LOOK_UPS = tuple(kind.name for kind in drafters.LOOK_UPS)
 HEADS = (drafters.Eagle.name, drafters.Medusa.name)
 

@@ -9,9 +9,9 @@ import pytest
 import toy_lab
 
 from specnb import advise, messages, sweep
-from specnb.records import Advice, Choice, CostCurve, DraftPrice, Machine, Setting, SweepCosts, Trial
+from specnb.records import PLAIN, Advice, Choice, CostCurve, DraftPrice, Machine, Setting, SweepCosts, Trial
 
-PLAIN, LOOK_UP, EAGLE = Setting("none", 0), Setting("ngram_simple", 6), Setting("eagle", 2, 0.5)
+LOOK_UP, EAGLE = Setting("ngram_simple", 6), Setting("eagle", 2, 0.5)
 MACHINE = Machine("a machine")
 
 
@@ -175,8 +175,8 @@ def test_one_setting_for_all_kinds_is_judged_by_equally_many_tokens_of_each(monk
     toy_lab.quiet(monkeypatch)
     swept = sweep.Sweeper(toy_lab.ToyLab(), toy_lab.PLAN).run()
     overall = advise.advise(swept).overall
-    ms = {s: sum(swept.of(s, kind)[0].ms_per_token for kind in swept.kinds) for s in (advise.PLAIN, overall.setting)}
-    assert overall.speedup == pytest.approx(ms[advise.PLAIN] / ms[overall.setting])
+    ms = {s: sum(swept.of(s, kind)[0].ms_per_token for kind in swept.kinds) for s in (PLAIN, overall.setting)}
+    assert overall.speedup == pytest.approx(ms[PLAIN] / ms[overall.setting])
     assert overall.verdict == "on"
 
 

@@ -77,7 +77,9 @@ RULES = {
     "layer_search": may("numpy", "backend drafters machine measure models records"),
     "replay": may("", "records decoder drafters policy"),
     "journal": may(),
-    "sweep": may("", "backend drafters journal lab machine measure messages models prompts records repetition replay store"),
+    "sweep": may(
+        "", "backend drafters journal lab machine measure messages models prompts records repetition replay store"
+    ),
     "lab": may(
         "",
         "adaptive messages backend cycle_costs drafters ledger machine measure models policy prompts records store "

@@ -17,6 +17,7 @@ from matplotlib.axes import Axes
 
 from specnb import cards, floor, messages, plots, render, theory
 from specnb.records import (
+    PLAIN,
     AdaptiveRun,
     CostCurve,
     Cycle,
@@ -397,7 +398,6 @@ def tuning() -> Sweep:
     )  # fmt: skip
 
 
-PLAIN = Setting("none", 0)
 TUNING = tuning()
 
 

@@ -19,7 +19,7 @@ from toy_lab import PLAN, ToyLab
 from specnb import advise, store, sweep
 from specnb.journal import Journal
 from specnb.prompts import Prompt
-from specnb.records import Setting
+from specnb.records import PLAIN, Setting
 
 ROOT = Path(__file__).resolve().parent.parent
 METHODS = ("racing", "exhaustive")
@@ -48,7 +48,7 @@ def test_a_racing_sweep_forecasts_every_setting_and_measures_few_in_rounds_of_th
     for kind in found.kinds:
         finals = Counter(trial.setting for trial in found.trials if trial.kind == kind and trial.stage == "final")
         assert 2 <= len(finals) <= 1 + PLAN.finalists + 1 and set(finals.values()) == {PLAN.rounds}
-        assert sweep.PLAIN in finals
+        assert PLAIN in finals
     everywhere = [s for s in found.settings if all(found.of(s, kind) for kind in found.kinds)]
     assert len(everywhere) >= 2, "plain decoding and one setting for all kinds"
 

@@ -12,7 +12,7 @@ from matplotlib.colors import TwoSlopeNorm
 from matplotlib.patches import Rectangle
 
 from .. import messages
-from ..records import Setting, Sweep
+from ..records import PLAIN, Setting, Sweep
 from ..render import INK, exclusive
 from .style import SMALL, axes_of, head, label_of
 
@@ -105,7 +105,7 @@ def describe_drafters_by_kind(sweep: Sweep) -> str:
 
 def _cells(sweep: Sweep, kind: str) -> list[_Cell]:
     """Every speculative setting on a kind: by its runs where there are any, else by its forecast."""
-    plain = [trial.ms_per_token for trial in sweep.of(Setting("none", 0), kind)]
+    plain = [trial.ms_per_token for trial in sweep.of(PLAIN, kind)]
     forecast = {each.setting: each.ms_per_token for each in sweep.forecasts if each.kind == kind}
     plain_forecast = next((ms for setting, ms in forecast.items() if setting.plain), None)
     found = []
