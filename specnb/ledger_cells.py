@@ -35,8 +35,9 @@ RECITED = next(prompt for prompt in HELD_OUT if prompt.kind == "rewrite")
 class Plan:
     """What is measured.
 
-    families: drafters whose target passes are priced together. kinds: of ``PROMPTS``. retries: times that what
-    was contended is measured again.
+    families: drafters whose target passes are priced together: look-ups, or one with a model. kinds: of ``PROMPTS``.
+    n_contexts: context lengths at which scripts begin, 2 or more. retries: times that what was contended is
+    measured again.
     """
 
     families: tuple[tuple[str, ...], ...]

@@ -44,8 +44,8 @@ QUICK = Plan(
     families=((PLAIN, "ngram_simple"), ("draft_model",), ("eagle",)),
     ks=(1, 3, 5),
     kinds=("rewrite",),
-    rounds=1,
-    new_tokens=24,
+    rounds=2,
+    new_tokens=32,
     n_contexts=2,
     retries=0,
 )
