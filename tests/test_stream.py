@@ -38,3 +38,11 @@ def test_a_character_split_over_tokens_and_cycles_comes_out_whole():
 
 def test_text_is_never_markup():
     assert "<b>" not in re.sub(r"</?(?:span|div)[^>]*>", "", shown([Cycle("d", 0, (), 0, 0, (2,))]))
+
+
+def test_half_a_character_and_half_and_a_budget_that_ends_inside_one():
+    pieces = {1: "🙂".encode()[:2], 2: "🙂".encode()[2:]}
+    whole = Cycle("d", 0, (1, 2), 2, 2, (1, 2))
+    assert spans(stream_html([whole], pieces.__getitem__, show_refused=True)) == ["🙂"]
+    cut = Cycle("d", 0, (), 0, 0, (1,))
+    assert spans(stream_html([cut], pieces.__getitem__, show_refused=True)) == []

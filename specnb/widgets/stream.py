@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import codecs
 import html
 from collections.abc import Callable, Iterable
 
 from .. import messages
 from ..records import Cycle
+from ..text import Assembler
 
 # Marked by more than colour: kept tokens have a line under them, refused ones a line through them.
 _STYLES = {
@@ -25,19 +25,20 @@ _BOX = (
 def stream_html(
     cycles: Iterable[Cycle], piece: Callable[[int], bytes], *, show_refused: bool, height_px: int | None = None
 ) -> str:
-    """The text of some cycles. piece: bytes of a token; a character split over tokens goes to its last one.
+    """The text of some cycles. piece: bytes of a token; a character split over tokens goes to its last one, and half
+    of one at the end is not shown yet.
 
     height_px: of a box that keeps its size while the text grows; None: as high as the text.
     """
     height = "" if height_px is None else f"height:{height_px}px"
-    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    text = Assembler(piece)
     parts: list[str] = []
     for cycle in cycles:
         for i, token in enumerate(cycle.emitted):
-            parts.append(_span("kept" if i < cycle.kept else "own", decoder.decode(piece(token))))
+            parts.append(_span("kept" if i < cycle.kept else "own", text.add(token)))
         if show_refused and cycle.refused:
-            text = b"".join(piece(token) for token in cycle.refused).decode("utf-8", "replace")
-            parts.append(_span("refused", text.replace("\n", "↵")))
+            refused = b"".join(piece(token) for token in cycle.refused).decode("utf-8", "replace")
+            parts.append(_span("refused", refused.replace("\n", "↵")))
     return f'<div style="{_BOX}{height}" role="log" aria-label="{messages.STREAM_LABEL}">{"".join(parts)}</div>'
 
 
