@@ -23,6 +23,7 @@ from .records import (
     DraftCost,
     DraftPrice,
     FieldReports,
+    Forecast,
     Machine,
     MachineCard,
     ObservedCounts,
@@ -79,7 +80,7 @@ def make(
     on = recorded or f"{date.today()} on {sweep.machine.name}"
     choices = (*advice.by_kind, *([advice.overall] if advice.overall else []))
     return MachineCard(
-        label=label or messages.card_label(sweep.machine.name, sweep.machine.cores),
+        label=label or sweep.machine.name,
         machine=sweep.machine,
         provenance=messages.card_provenance(on, sweep.method, len(sweep.trials)),
         target=sweep.target,
@@ -108,7 +109,22 @@ def _alphas_of_sweep(sweep: Sweep) -> tuple[CardAlpha, ...]:
             if trial.drafted:
                 passes = (trial.passes, trial.passes)
                 found.append(_alpha(drafter, kind, trial.k, trial.drafted, trial.kept, passes=passes))
-    return tuple(found)
+    run = {(alpha.drafter, alpha.kind) for alpha in found}
+    return tuple(found) + tuple(each for each in _forecast_alphas(sweep) if (each.drafter, each.kind) not in run)
+
+
+def _forecast_alphas(sweep: Sweep) -> Iterable[CardAlpha]:
+    """Of drafters that no run of a kind was spent on, from their pilot's replay: a model's drafts are all k long."""
+    longest: dict[tuple[str, str], Forecast] = {}
+    for forecast in sweep.forecasts:
+        cell = forecast.drafter, forecast.kind
+        modelled = any(price.drafter == forecast.drafter for price in sweep.costs.prices)
+        if modelled and forecast.k and forecast.p_min == 0.0 and (cell not in longest or forecast.k > longest[cell].k):
+            longest[cell] = forecast
+    for (drafter, kind), forecast in longest.items():
+        # The text's end cuts a cycle short, so the mean may fall a little below 1.
+        alpha = theory.solve_alpha(min(forecast.k + 1.0, max(1.0, forecast.tokens_per_cycle)), forecast.k)
+        yield CardAlpha(drafter, kind, forecast.k, alpha, alpha)
 
 
 def _alpha(
@@ -209,8 +225,8 @@ def of_recordings(folder: str | Path = store.DATA / "runs") -> MachineCard:
         latest = max(sweeps, key=lambda each: each.recorded_on)
         card = make(latest.record, recorded=latest.recorded)
         # The sweep's own curve ends at its longest k; a fuller one of the same target may have been recorded.
-        fuller = [curve for curve in card.staircases if curve.model is not None]
-        return replace(card, staircases=_best_staircases([*fuller, *curves], card.target) or card.staircases)
+        same = [curve for curve in (*card.staircases, *curves) if curve.model and curve.machine == card.machine]
+        return replace(card, staircases=_best_staircases(same, card.target) or card.staircases)
     sets = [each.record for each in saved if isinstance(each.record, RunSet)]
     sets += [RunSet((each.record,)) for each in saved if isinstance(each.record, Run)]
     target = _usual_target(sets) or _name(curves[0])
@@ -219,7 +235,7 @@ def of_recordings(folder: str | Path = store.DATA / "runs") -> MachineCard:
     prices = {each.record.label: each.record for each in saved if isinstance(each.record, DraftCost)}
     days = sorted({str(each.recorded_on) for each in saved if each.recorded_on})
     return MachineCard(
-        label=messages.card_label(staircases[0].machine.name, staircases[0].machine.cores),
+        label=staircases[0].machine.name,
         machine=staircases[0].machine,
         provenance=messages.card_recorded(days[0], days[-1], len(saved)),
         target=target,

@@ -1559,10 +1559,6 @@ SAME_ALPHA_TITLE = "The same drafter on every machine"
 CARDS_TITLE = "The same staircase on every machine, each in units of its T(1)"
 
 
-def card_label(machine: str, cores: int | None) -> str:
-    return machine if cores is None else f"{machine}, {counted(cores, 'core')}"
-
-
 def card_provenance(on: str, method: str, trials: int) -> str:
     """on: a day and a place."""
     return f"Measured on {on}: a {method} sweep of {counted(trials, 'run')}."

@@ -14,6 +14,7 @@ from specnb.records import (
     Choice,
     CostCurve,
     DraftPrice,
+    Forecast,
     Machine,
     MachineCard,
     Setting,
@@ -69,7 +70,7 @@ CARD = cards.make(sweep(), recorded="2025-11-29 on Test CPU")
 
 
 def test_a_card_is_made_from_a_sweep_with_its_advice():
-    assert (CARD.label, CARD.target) == ("Test CPU, 4 cores", "Tiny Q4_0")
+    assert (CARD.label, CARD.target) == ("Test CPU", "Tiny Q4_0")
     assert CARD.staircase.recorded == "2025-11-29 on Test CPU"
     assert CARD.prices == (DraftPrice("eagle", 1.0, 0.5),)
     code, chat, overall = CARD.best
@@ -81,9 +82,21 @@ def test_a_card_is_made_from_a_sweep_with_its_advice():
     assert (alpha.kept, alpha.drafted) == (20, 80)
 
 
+def test_a_drafter_that_was_only_forecast_has_the_alpha_of_its_replay():
+    """Only if it runs a model: a look-up's drafts are of any length, so its forecast gives no alpha."""
+    tokens = theory.expected_tokens(0.6, 4)
+    forecasts = tuple(Forecast(name, 4, 0.0, "chat", 9.0, tokens) for name in ("medusa", "ngram_mod", "eagle"))
+    costs = replace(sweep().costs, prices=(*sweep().costs.prices, DraftPrice("medusa", 1.0, 0.0)))
+    card = cards.make(replace(sweep(), costs=costs, forecasts=forecasts))
+    found = {(alpha.drafter, alpha.kind): alpha for alpha in card.alphas}
+    assert found["medusa", "chat"].low == pytest.approx(0.6) and found["medusa", "chat"].interval_low is None
+    assert ("ngram_mod", "chat") not in found
+    assert found["eagle", "chat"].drafted == 80  # it was run
+
+
 def test_a_card_comes_back_from_its_file_and_is_named_after_its_label(tmp_path):
     path = store.save(CARD, tmp_path / cards.file_name(CARD))
-    assert path.name == "test-cpu-4-cores.json"
+    assert path.name == "test-cpu.json"
     once = store.load(path, MachineCard)
     assert once.best[0].speedup == pytest.approx(CARD.best[0].speedup, rel=1e-5)  # six digits are kept
     assert store.load(store.save(once, tmp_path / "again.json"), MachineCard) == once
@@ -209,8 +222,9 @@ def test_the_m5_pro_card_holds_the_articles_figures():
 
 def test_the_recordings_make_a_card_with_a_staircase_and_alphas():
     card = cards.of_recordings()
-    assert card.machine.cores == 2 and card.staircase is not None
-    assert card.alphas and all(alpha.interval_low <= alpha.low for alpha in card.alphas)
+    assert card.machine.cores and card.staircase is not None
+    counted = [alpha for alpha in card.alphas if alpha.kept is not None]
+    assert counted and all(alpha.interval_low <= alpha.low <= alpha.high <= alpha.interval_high for alpha in counted)
 
 
 def test_a_recorded_sweep_is_the_card_of_the_recordings(tmp_path):
