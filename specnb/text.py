@@ -6,7 +6,7 @@ Tokens are bytes and need not end where characters do, so everything here is don
 from __future__ import annotations
 
 import codecs
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 
 class Assembler:
@@ -59,9 +59,3 @@ def ending(assembler: Assembler, is_eog: Callable[[int], bool]) -> Callable[[int
         return assembler.stopped or is_eog(token)
 
     return ends_text
-
-
-def spelled(tokens: Iterable[int], piece: Callable[[int], bytes]) -> list[str]:
-    """Each token's part of the text; a character split over tokens goes to the last of them."""
-    assembler = Assembler(piece)
-    return [assembler.add(token) for token in tokens]

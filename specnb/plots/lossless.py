@@ -102,8 +102,15 @@ def plot_rounding(found: Sequence[Rounding], *, recorded: str | None = None, ax:
         ax.plot(list(by_n), list(by_n.values()), look.marker, color=look.colour, linestyle=look.line, label=each.label)
     gap = float(np.median(found[0].gaps))
     ax.axhline(gap, color=GREY, linewidth=1.2)
+    behind = {"facecolor": "white", "edgecolor": "none", "pad": 1.0}
     ax.annotate(
-        messages.MEDIAN_GAP, (ns[0], gap), (0, 4), textcoords="offset points", fontsize=SMALL, color=MUTED_TEXT
+        messages.MEDIAN_GAP,
+        (ns[0], gap),
+        (0, 6),
+        textcoords="offset points",
+        fontsize=SMALL,
+        color=MUTED_TEXT,
+        bbox=behind,
     )
     ax.set_ylim(-smallest / 6, 3 * max(gap, *(max(each.change_by_n.values()) for each in found)))
     ax.set_xscale("log", base=2)

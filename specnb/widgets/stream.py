@@ -25,9 +25,9 @@ _BOX = (
 def stream_html(
     cycles: Iterable[Cycle], piece: Callable[[int], bytes], *, show_refused: bool, height_px: int | None = None
 ) -> str:
-    """The text of some cycles. piece: bytes of a token; a character split over tokens goes to its last one, and half
-    of one at the end is not shown yet.
+    """The text of some cycles.
 
+    piece: bytes of a token; a character split over tokens goes to its last one, and half of one is not shown yet.
     height_px: of a box that keeps its size while the text grows; None: as high as the text.
     """
     height = "" if height_px is None else f"height:{height_px}px"
