@@ -1007,7 +1007,11 @@ def advice_answer(advice: Advice) -> str:
         if not unclear:
             return "No: leave it off. Nothing that was tried is faster than plain decoding here."
         told = f"No gain can be shown here: leave it off. On {_and(unclear)} the difference is not distinguishable"
-        return told + (f" from none; on {_and(off)} speculation is slower." if off else " from none.")
+        told += f" from none; on {_and(off)} speculation is slower." if off else " from none."
+        overall = advice.overall
+        if overall is not None and overall.verdict == "on":
+            told += f" Only over all kinds together {setting_name(overall.setting)} gains: {speedup(overall.speedup)}."
+        return told
     told = f"Yes: {_gains(on)} here"
     told += f"; leave it off for {_and(off)}." if off else "."
     if unclear:

@@ -161,6 +161,12 @@ def test_the_answer_comes_first_in_plain_sentences(choices, answer):
     assert messages.advice(found(*choices)).startswith(f"**{answer}**")
 
 
+def test_a_gain_that_shows_only_over_all_kinds_is_told():
+    overall = Choice("", "on", LOOK_UP, 1.15, (1.05, 1.25))
+    told = messages.advice_answer(replace(found(choice("chat", "unclear")), overall=overall))
+    assert told.endswith("Only over all kinds together ngram_simple with k = 6 gains: 1.15×.")
+
+
 def test_loops_disturbances_and_an_early_end_are_told():
     told = messages.advice_reasons(
         replace(found(replace(choice("story", "on"), looped=True, contended=True)), rerun=(TRIAL,), complete=False)

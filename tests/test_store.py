@@ -13,6 +13,7 @@ from specnb import records, store
 from specnb.records import (
     AcceptanceByRule,
     AdaptiveRun,
+    Advice,
     CardAlpha,
     Choice,
     Comparison,
@@ -29,6 +30,8 @@ from specnb.records import (
     DraftCost,
     DraftPrice,
     FieldReports,
+    Forecast,
+    Hopeless,
     LayerSearch,
     LayerSet,
     LayerwiseCost,
@@ -63,6 +66,9 @@ from specnb.records import (
     Sampling,
     Setting,
     SharedPass,
+    Sweep,
+    SweepCosts,
+    Trial,
 )
 
 DAY = date(2025, 11, 29)
@@ -175,6 +181,17 @@ LEDGER_CELL = LedgerCell("eagle", 2, "code", 40, 1.75, 0.5, 12.5, 12.25, 12.75, 
 
 PARTED = Divergence(position=9, plain_token=7, other_token=None, gap=0.125, rounding=0.25, reproduced=True)
 
+SETTING = Setting("eagle", 2, 0.5)
+TRIAL = Trial("eagle", 2, 0.5, "code", "final", 0, emitted=20, passes=10, drafted=18, kept=10, seconds=0.5)
+FORECAST = Forecast("eagle", 2, 0.5, "code", ms_per_token=4.5, tokens_per_cycle=2.0)
+PRICE = DraftPrice("eagle", 0.5, 0.4)
+SWEEP_COSTS = SweepCosts(CURVE, (PRICE,))
+TUNING = Sweep(
+    MACHINE, "a model Q4_0", "racing", ("code",), (Setting("none", 0), SETTING), 48, SWEEP_COSTS, (TRIAL,), 9.5, True,
+    forecasts=(FORECAST,), rerun=(dataclasses.replace(TRIAL, contended=True),),
+)  # fmt: skip
+CHOICE = Choice("code", "on", SETTING, 1.25, (1.2, 1.5), ties=(Setting("eagle", 3),))
+HOPELESS = Hopeless("eagle", 6, ms_per_token_at_best=12.5, plain_ms=10.0)
 EVERY_RECORD = [
     CYCLE_SAMPLE,
     CycleCosts("eagle", (CYCLE_SAMPLE, CYCLE_SAMPLE), (60, 120), True, (CYCLE_SAMPLE,), contended=True),
@@ -233,6 +250,15 @@ EVERY_RECORD = [
     SHARED_PASS,
     LOAD_RUN,
     LoadSweep((LOAD_RUN, dataclasses.replace(LOAD_RUN, drafter="none", k=0, passes=()))),
+    SETTING,
+    TRIAL,
+    FORECAST,
+    PRICE,
+    SWEEP_COSTS,
+    TUNING,
+    CHOICE,
+    HOPELESS,
+    Advice(MACHINE, "a model Q4_0", (CHOICE,), CHOICE, hopeless=(HOPELESS,), rerun=(TRIAL,)),
 ]
 
 
