@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from threading import Lock
 
 import ipywidgets
-import numpy as np
 
 from .. import messages, plots, theory
 from ..records import CostCurve
@@ -67,7 +66,7 @@ class GammaExplorer:
         def speedup(at: float) -> float:
             return theory.speedup(alpha, k, at * plain_ms, verify_ms, plain_ms)
 
-        gammas = np.linspace(0.0, 1.0, 101)
+        gammas = [i / 100 for i in range(101)]
         self.readout.value = messages.gamma_told(k, speedup(gamma), speedup(0.0))
         return self._figure.update(
             gammas=gammas,
