@@ -50,7 +50,7 @@ def cuts_of(data: bytes) -> list[list[bytes]]:
     return [[data[:n], *rest] for n in range(1, len(data) + 1) for rest in cuts_of(data[n:])]
 
 
-@pytest.mark.parametrize("stop", ["b", "bc", "abcd", "cd", "🙂", "c🙂", "bcd🙂e"])
+@pytest.mark.parametrize("stop", ["b", "bc", "abcd", "cd", "🙂", "d🙂", "bcd🙂e"])
 def test_a_stop_string_is_found_however_tokens_cut_the_text(stop):
     text = "abcd🙂e"
     for pieces in cuts_of(text.encode()):
