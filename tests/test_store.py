@@ -28,6 +28,9 @@ from specnb.records import (
     Divergence,
     Draft,
     DraftCost,
+    DrafterScore,
+    DrafterScores,
+    DraftMemory,
     DraftPrice,
     FieldReports,
     Forecast,
@@ -136,6 +139,10 @@ STUDY = PublishedStudy(
 )
 REPORTS = FieldReports("Reports", "Several people", (CURVE,), (COUNTS,), (COUNTS, COUNTS), (SWEEP,))
 
+SCORE = DrafterScore(
+    "eagle", "F32", "code", 0.0, 2, 1.75, 1.125, 55.5, 0.5, 4,
+    alpha=0.5, alpha_first=0.5625, gamma=0.03125, predicted=1.0625, speedup_ci=(1.0, 1.25),
+)  # fmt: skip
 LAYERWISE = LayerwiseCost(
     "llama-8B",
     "Q4_0",
@@ -223,6 +230,9 @@ EVERY_RECORD = [
     dataclasses.replace(RUN, cycles=()),
     CURVE,
     DRAFT_COST,
+    DraftMemory("eagle", 9_000_000, 1536.0, 2048),
+    SCORE,
+    DrafterScores((SCORE, dataclasses.replace(SCORE, alpha=None, alpha_first=None, speedup_ci=None)), 24),
     LAYERWISE,
     PASS_COST,
     PassCosts((PASS_COST, PASS_COST), 32, 2, False),
