@@ -111,13 +111,13 @@ class Prices:
         rebuilds = [
             s.verify_ms - self._verify.at(s.n, s.context_length)
             for s in costs.samples
-            if s.changed and s.n in self._verify
+            if s.changed and self._verify.reaches(s.n, s.context_length)
         ]
         self.rebuild_ms = max(0.0, median(rebuilds)) if rebuilds else 0.0
         beyond = _medians(
             (s.fed, s.draft_ms - self._draft.at(s.drafted, s.context_length))
             for s in own
-            if s.fed > 1 and s.drafted in self._draft
+            if s.fed > 1 and self._draft.reaches(s.drafted, s.context_length)
         )
         # Reading more is not cheaper than reading less; a difference below 0 is noise.
         self._catch_up = {1: 0.0} | {fed: max(0.0, ms) for fed, ms in beyond.items()}
@@ -196,8 +196,10 @@ class _Curves:
                 above += [ms / middle for _, ms in found if middle > 0.0]
         self._straggling = fmean(above) if above else 1.0
 
-    def __contains__(self, key: int) -> bool:
-        return key in self._points
+    def reaches(self, key: int, context_length: float) -> bool:
+        """Whether ``at`` knows a price: not so where a script has run on far beyond the last context of the plan."""
+        points = self._points.get(key, ())
+        return bool(points) and min(points) - REACH <= context_length <= max(points) + REACH
 
     def __iter__(self) -> Iterator[int]:
         return iter(self._points)
@@ -208,7 +210,7 @@ class _Curves:
             raise KeyError(f"The cost of {self._what} = {key} was not measured; measured: {measured}.")
         points = self._points[key]
         low, high = min(points), max(points)
-        if not low - REACH <= context_length <= high + REACH:
+        if not self.reaches(key, context_length):
             raise ValueError(
                 f"The cost of {self._what} = {key} was measured with {low} to {high} tokens in the cache, and is asked "
                 f"for at {context_length:g}. Measure at contexts around it."
@@ -247,7 +249,9 @@ def ms_per_token_of_alpha(run: Sequence[CycleSample], alpha: float, prices: Pric
     spent = tokens = 0.0
     fed = 1.0
     for sample in run:
-        drafted, context_length = sample.drafted, run[0].context_length + tokens
+        drafted = sample.drafted
+        # Alpha may promise a longer text than was measured; its passes are priced no farther than the run went.
+        context_length = min(run[0].context_length + tokens, run[-1].context_length)
         emitted = theory.tokens_per_cycle_distribution(alpha, drafted)
         expected, all_kept = theory.expected_tokens(alpha, drafted), float(emitted[-1])
         spent += prices.draft_ms(sample.source, drafted, context_length)

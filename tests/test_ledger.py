@@ -208,6 +208,14 @@ def test_from_alpha_it_is_expected_cost_over_expected_tokens():
     assert ledger.ms_per_token_of_alpha(other, 0.5, TOY) == ledger.ms_per_token_of_alpha(run, 0.5, TOY)
 
 
+def test_from_alpha_no_pass_is_priced_beyond_the_run_s_contexts():
+    kept = {draws: replace(drafting(2, 4.0), kept=draws - 1, emitted=draws) for draws in (1, 2, 3)}
+    costs = prices(*kept.values())
+    run = [replace(kept[1], context_length=100 + i) for i in range(30)]
+    # At alpha 1 thirty such cycles would write ninety tokens, far beyond what the costs reach.
+    assert ledger.ms_per_token_of_alpha(run, 1.0, costs) == pytest.approx(24.0 / 3)
+
+
 def test_from_alpha_a_stretch_of_look_ups_beyond_any_measured_is_priced_as_the_longest():
     look_up = sample(3, 20.0, kept=2, source="look-up", draft_ms=0.01)
     chain = prices(drafting(2, 4.0), drafting(2, 7.0, fed=4), look_up)
