@@ -37,9 +37,15 @@ def chromium(missing) -> str:
 
 
 @pytest.fixture(scope="session")
-def lab_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def lab_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder that JupyterLab shows."""
+    return tmp_path_factory.mktemp("lab")
+
+
+@pytest.fixture(scope="session")
+def lab_url(lab_folder: Path) -> Iterator[str]:
     """Address of a running JupyterLab whose folder holds copies of the notebooks."""
-    folder = tmp_path_factory.mktemp("lab")
+    folder = lab_folder
     shutil.copytree(ROOT / "notebooks", folder / "notebooks", ignore=shutil.ignore_patterns(".ipynb_checkpoints"))
     settings = folder / "settings"
     for name, values in SETTINGS.items():

@@ -26,7 +26,9 @@ def open_notebook(browser: Browser, lab_url: str, name: str) -> Page:
     page = browser.new_page(viewport={"width": 1280, "height": 1000})
     page.set_default_timeout(WAIT_MS)
     page.goto(f"{lab_url}/lab/tree/notebooks/{name}?reset")
-    page.wait_for_function("window.jupyterapp && document.querySelector('.jp-Notebook .jp-Cell')")
+    page.wait_for_function(
+        "window.jupyterapp && document.querySelector('.jp-Notebook .jp-Cell')", timeout=RUN_ALL_MS
+    )  # the page's first load takes long where the cores are busy
     # Running cells before the session is ready brings up a dialog that asks for a kernel.
     page.evaluate("async () => { await window.jupyterapp.shell.currentWidget.sessionContext.ready; }")
     return page
