@@ -1519,7 +1519,7 @@ def load_alt(measured: Mapping[str, Mapping[int, float]], predicted: Mapping[str
 
 # --- temperature, p_min -----------------------------------------------------------------------
 
-TEMPERATURE_TITLE = "The hotter the target samples, the fewer drafts it keeps"
+TEMPERATURE_TITLE = "What is left of alpha when the target samples hotter"
 TEMPERATURE_AXIS = "temperature of the target's sampling"
 P_MIN_TITLE = "p_min: what it does to the acceptance rate, and to the speed"
 P_MIN_AXIS = "p_min: confidence below which a draft stops"
