@@ -21,7 +21,7 @@ def source_and_default(name: str | None) -> tuple[Path, Path]:
         # F16 decodes a long text several times faster than the embedded Q4_1, with the same weights.
         return models.in_format(models.embedded(), "F16"), store.DATA / "drafters" / "layer_sets.json"
     source = models.resolve(name)
-    doctor.require(source)
+    models.trusted(source)
     return source, Path(f"{source.stem}.layer_sets.json")
 
 
