@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from specnb import backend, doctor, layer_search, machine, models, store
+from specnb import backend, layer_search, machine, models, store
 from specnb.records import LayerSearch
 
 
