@@ -48,7 +48,7 @@ def test_without_a_model_it_says_why_and_goes_on(monkeypatch, capsys):
     nb = notebook.start("01")
     assert not nb.live
     told = capsys.readouterr().out
-    assert "this notebook shows recorded runs" in told and "There is no model file at" in told and "nowhere.gguf" in told
+    assert all(words in told for words in ("shows recorded runs", "There is no model file at", "nowhere.gguf"))
 
 
 def test_an_unknown_format_is_the_callers_mistake_not_a_missing_model():
