@@ -18,6 +18,7 @@ from matplotlib.axes import Axes
 from specnb import cards, floor, messages, plots, render, theory
 from specnb.records import (
     PLAIN,
+    AcceptanceByRule,
     AdaptiveRun,
     CostCurve,
     Cycle,
@@ -32,6 +33,7 @@ from specnb.records import (
     PassCost,
     Pick,
     PublishedLedgerRow,
+    Rounding,
     Run,
     Sampling,
     Setting,
@@ -158,6 +160,8 @@ PARTLY = LayerwiseCost(
 )  # fmt: skip
 
 # name -> draws, and describes the same data. Published numbers first, then as little as there can be.
+RULES = AcceptanceByRule("layer_skip", 48, (0.0, 0.5, 1.0), (0.5, 0.6, 0.7), (0.5, 0.4, 0.3), (0.5, 0.45, 0.4))
+ROUNDING = Rounding("Q4_0", 64, 37.0, ((1, 0.0, 0), (8, 0.0, 0), (64, 0.5, 64)), (0.1, 1.5, 3.0))
 LAYER_SETS = {"first layers only": [(0.9, 0.5), (0.8, 0.4)], "least missed": [(0.9, 0.8)]}
 CARDS = tuple(cards.shelf().cards.values())
 SAME_ALPHA = cards.same_alpha(CARDS, 0.7, gamma=0.1)
@@ -327,6 +331,18 @@ FIGURES: dict[str, tuple[Callable[..., Axes], Callable[[], str]]] = {
     "adaptive_all_plain": (
         lambda **ax: plots.plot_adaptive(AdaptiveRun(run(3), PLAIN_PICKS), **ax),
         lambda: plots.describe_adaptive(AdaptiveRun(run(3), PLAIN_PICKS)),
+    ),
+    "acceptance_by_rule": (
+        lambda **ax: plots.plot_acceptance_by_rule(RULES, recorded="", **ax),
+        lambda: plots.describe_acceptance_by_rule(RULES),
+    ),
+    "rule_counts": (
+        lambda **ax: plots.plot_rule_counts((0.5, 0.3, 0.2), {"right": (50, 30, 20), "wrong": (10, 80, 10)}, **ax),
+        lambda: plots.describe_rule_counts((0.5, 0.3, 0.2), {"right": (50, 30, 20), "wrong": (10, 80, 10)}),
+    ),
+    "rounding": (
+        lambda **ax: plots.plot_rounding([ROUNDING], recorded="", **ax),
+        lambda: plots.describe_rounding([ROUNDING]),
     ),
     "sweep": (
         lambda **ax: plots.plot_sweep(TUNING, "layer_skip", "translate", recorded="", **ax),
