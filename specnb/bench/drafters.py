@@ -247,7 +247,8 @@ def _rows(answers: list[Answer], costs: dict[str, Costs]) -> list[DrafterScore]:
         if answer.drafter != PLAIN:
             kind = LOOPS if answer.loops else HELD_OUT[answer.prompt].kind
             groups.setdefault((answer.format, answer.temperature, answer.drafter, kind), []).append(answer)
-    for (format, temperature, drafter, kind), group in groups.items():
+    loops_last = sorted(groups.items(), key=lambda item: item[0][-1] == LOOPS)
+    for (format, temperature, drafter, kind), group in loops_last:
         before = plain[format, temperature]
         ratios = [a.emitted / a.seconds / before[a.prompt] for a in group]
         tested, first = sum(a.tested for a in group), sum(a.first_tested for a in group)
