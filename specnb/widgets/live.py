@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -19,7 +18,7 @@ from ..prompts import PROMPTS, Prompt
 from ..records import AdaptiveRun, Cycle, Run, Sampling
 from ..repetition import find_loop
 from . import controls, stream
-from .worker import Worker
+from .job import JobWidget
 
 OWN_PROMPT = "your own"
 REDRAW_S = 0.12
@@ -34,22 +33,16 @@ REPEATS, SHORT_RUN_S = 3, 3.0
 """Short runs are timed three times each way, which also gives an interval; longer ones once."""
 
 
-class LiveGeneration:
+class LiveGeneration(JobWidget):
     """Sliders, Run and Stop over one ``Lab``; the model works in one background thread.
 
     A new one takes the lab over from the one before, so that re-running the cell is safe.
     """
 
-    _current: LiveGeneration | None = None
-    _taking_over = threading.Lock()
-
     def __init__(self, lab: Lab, *, max_tokens: int = 96) -> None:
-        with LiveGeneration._taking_over:
-            if LiveGeneration._current is not None:
-                LiveGeneration._current.close()
-            LiveGeneration._current = self
+        self.run_button = ipywidgets.Button(description=messages.RUN, icon="play", button_style="primary")
+        super().__init__(self.run_button, messages.LIVE_READY)
         self._lab = lab
-        self._worker = Worker()
         self._cycles: list[Cycle] = []
         self.runs: list[tuple[Run, Run]] = []
         """(plain, speculative) of every finished run, oldest first."""
@@ -70,9 +63,6 @@ class LiveGeneration:
         self.temperature = controls.float_slider(messages.TEMPERATURE_SLIDER, 0.0, 0.0, 1.5, 0.1)
         self.max_tokens = controls.int_slider(messages.MAX_TOKENS_SLIDER, max_tokens, 16, 256)
         self.show_refused = ipywidgets.Checkbox(value=True, description=messages.SHOW_REFUSED, indent=False)
-        self.run_button = ipywidgets.Button(description=messages.RUN, icon="play", button_style="primary")
-        self.stop_button = ipywidgets.Button(description=messages.STOP, icon="stop", disabled=True)
-        self.status = ipywidgets.HTML(messages.LIVE_READY)
         self.stream = ipywidgets.HTML()
         self._show_stream()
         self.gauges = ipywidgets.HTML(messages.gauges(None, None, None))
@@ -82,8 +72,6 @@ class LiveGeneration:
         inputs = (self.drafter, self.format, self.prompt, self.k, self.p_min, self.temperature, self.max_tokens)
         self.prompt.observe(self._prompt_chosen, names="value")
         self.show_refused.observe(lambda _change: self._show_stream(), names="value")
-        self.run_button.on_click(lambda _button: self.run())
-        self.stop_button.on_click(lambda _button: self.stop())
         buttons = ipywidgets.HBox([self.run_button, self.stop_button, controls.reset_button(inputs), self.show_refused])
         what = ipywidgets.VBox([self.drafter, self.format, self.prompt])
         how = ipywidgets.VBox([self.k, self.p_min, self.temperature, self.max_tokens])
@@ -102,34 +90,11 @@ class LiveGeneration:
 
     def run(self) -> bool:
         """What the Run button does. False while a run is under way."""
-        return self._worker.start(self._job)
-
-    def stop(self) -> None:
-        """What the Stop button does: the run ends after its current cycle and keeps what it has."""
-        self._worker.stop()
-
-    def wait(self, timeout_s: float | None = None) -> None:
-        """Blocks until the run under way has ended: for scripts and tests."""
-        self._worker.wait(timeout_s)
-
-    def close(self) -> None:
-        """Ends the run under way and lets go of the lab, which stays open."""
-        self._worker.stop()
-        self._worker.wait(10.0)
-        self.view.close()
+        return self._start()
 
     # -- in the worker thread -----------------------------------------------------------------
 
-    def _job(self) -> None:
-        self.run_button.disabled, self.stop_button.disabled = True, False
-        try:
-            self._race()
-        except Exception as error:  # the reader sees every failure; a thread would swallow it
-            self.status.value = messages.live_failed(str(error))
-        finally:
-            self.run_button.disabled, self.stop_button.disabled = False, True
-
-    def _race(self) -> None:
+    def _work(self) -> None:
         """Writes the answer in view of the reader, times both ways with the page at rest, then predicts."""
         self._show_nothing()
         text = self._text()

@@ -13,27 +13,23 @@ from ..lab import LONGEST_K, Lab
 from ..prompts import PROMPTS, RACED
 from ..records import AdaptiveRun, Run, RunSet
 from . import controls
+from .job import JobWidget
 from .live import SETTLE_S, median_run
-from .worker import Worker
 
 REPEATS = 3
 RACE_HEIGHT_IN, CHOICES_HEIGHT_IN = 3.8, 4.8
 
 
-class AdaptiveRace:
+class AdaptiveRace(JobWidget):
     """A menu of prompts, a fixed drafter and k, Race and Stop; the model works in one background thread.
 
     A new one ends the one before, so that re-running the cell is safe.
     """
 
-    _current: AdaptiveRace | None = None
-
     def __init__(self, lab: Lab, *, max_tokens: int = 96) -> None:
-        if AdaptiveRace._current is not None:
-            AdaptiveRace._current.close()
-        AdaptiveRace._current = self
+        self.race_button = ipywidgets.Button(description=messages.RACE, icon="flag", button_style="primary")
+        super().__init__(self.race_button, messages.RACE_READY)
         self._lab = lab
-        self._worker = Worker()
         self.races: list[tuple[RunSet, AdaptiveRun]] = []
         """The runs of every finished race, and the last adaptive one with its choices; oldest first."""
         prompts = {f"{prompt.kind}: {prompt.title}": prompt for prompt in (*PROMPTS.values(), *RACED)}
@@ -42,43 +38,19 @@ class AdaptiveRace:
         self.drafter = controls.menu(messages.RACED_DRAFTER_MENU, fixed, drafters.NgramSimple.name)
         self.k = controls.int_slider(messages.RACED_K_SLIDER, 4, 1, LONGEST_K)
         self.max_tokens = controls.int_slider(messages.MAX_TOKENS_SLIDER, max_tokens, 16, 256)
-        self.race_button = ipywidgets.Button(description=messages.RACE, icon="flag", button_style="primary")
-        self.stop_button = ipywidgets.Button(description=messages.STOP, icon="stop", disabled=True)
-        self.status = ipywidgets.HTML(messages.RACE_READY)
         self.lines = controls.blank_image(RACE_HEIGHT_IN)
         self.choices = controls.blank_image(CHOICES_HEIGHT_IN)
-        self.race_button.on_click(lambda _button: self.run())
-        self.stop_button.on_click(lambda _button: self._worker.stop())
         inputs = (self.prompt, self.drafter, self.k, self.max_tokens)
         buttons = ipywidgets.HBox([self.race_button, self.stop_button, controls.reset_button(inputs)])
         self.view = ipywidgets.VBox([*inputs, buttons, self.status, self.lines, self.choices])
 
     def run(self) -> bool:
         """What the Race button does. False while a race is under way."""
-        return self._worker.start(self._job)
-
-    def wait(self, timeout_s: float | None = None) -> None:
-        """Blocks until the race under way has ended: for scripts and tests."""
-        self._worker.wait(timeout_s)
-
-    def close(self) -> None:
-        """Ends the race under way and lets go of the lab, which stays open."""
-        self._worker.stop()
-        self._worker.wait(10.0)
-        self.view.close()
+        return self._start()
 
     # -- in the worker thread -----------------------------------------------------------------
 
-    def _job(self) -> None:
-        self.race_button.disabled, self.stop_button.disabled = True, False
-        try:
-            self._race()
-        except Exception as error:  # the reader sees every failure; a thread would swallow it
-            self.status.value = messages.live_failed(str(error))
-        finally:
-            self.race_button.disabled, self.stop_button.disabled = False, True
-
-    def _race(self) -> None:
+    def _work(self) -> None:
         prompt, name, k = self.prompt.value, self.drafter.value, self.k.value
         settings = {"max_tokens": self.max_tokens.value, "stopped": self._worker.stopped}
         self.status.value = messages.RACE_MEASURING

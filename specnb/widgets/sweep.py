@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import threading
-
 import ipywidgets
 
 from .. import advise, messages, plots, render, store, sweep
 from ..lab import Lab
 from ..records import Sweep
 from . import controls
-from .worker import Worker
+from .job import JobWidget
 
 
-class LongSweep:
+class LongSweep(JobWidget):
     """Start and Stop over one ``sweep.Sweeper``; the model works in one background thread.
 
     Finished points are kept in the cache folder. Start goes on where the same sweep of the same weights on the same
@@ -22,60 +20,26 @@ class LongSweep:
     before.
     """
 
-    _current: LongSweep | None = None
-    _taking_over = threading.Lock()
-
     def __init__(self, lab: Lab, plan: sweep.Plan, *, method: str = "racing") -> None:
-        with LongSweep._taking_over:
-            if LongSweep._current is not None:
-                LongSweep._current.close()
-            LongSweep._current = self
+        self.start_button = ipywidgets.Button(description=messages.SWEEP_START, icon="play", button_style="primary")
+        super().__init__(self.start_button, messages.SWEEP_READY)
         self._lab, self._plan, self._method = lab, plan, method
-        self._worker = Worker()
         self._sweeper: sweep.Sweeper | None = None
         self.result: Sweep | None = None
         self.saved = ""
-        self.start_button = ipywidgets.Button(description=messages.SWEEP_START, icon="play", button_style="primary")
-        self.stop_button = ipywidgets.Button(description=messages.STOP, icon="stop", disabled=True)
         self.bar = ipywidgets.FloatProgress(value=0.0, min=0.0, max=1.0, layout=ipywidgets.Layout(width="24em"))
-        self.status = ipywidgets.HTML(messages.SWEEP_READY)
         self.answer = ipywidgets.HTML()
         self.picture = ipywidgets.VBox()
-        self.start_button.on_click(lambda _button: self.start())
-        self.stop_button.on_click(lambda _button: self.stop())
         buttons = ipywidgets.HBox([self.start_button, self.stop_button, self.bar])
         self.view = ipywidgets.VBox([buttons, self.status, self.answer, self.picture])
 
     def start(self) -> bool:
         """What the Start button does. False while the sweep is under way."""
-        return self._worker.start(self._job)
-
-    def stop(self) -> None:
-        """What the Stop button does: the run under way is given up, all finished points are kept."""
-        self._worker.stop()
-
-    def wait(self, timeout_s: float | None = None) -> None:
-        """Blocks until the sweep has ended or stopped: for scripts and tests."""
-        self._worker.wait(timeout_s)
-
-    def close(self) -> None:
-        """Ends the sweep and lets go of the lab, which stays open."""
-        self._worker.stop()
-        self._worker.wait(10.0)
-        self.view.close()
+        return self._start()
 
     # -- in the worker thread -----------------------------------------------------------------
 
-    def _job(self) -> None:
-        self.start_button.disabled, self.stop_button.disabled = True, False
-        try:
-            self._sweep()
-        except Exception as error:  # the reader sees every failure; a thread would swallow it
-            self.status.value = messages.live_failed(str(error))
-        finally:
-            self.start_button.disabled, self.stop_button.disabled = False, True
-
-    def _sweep(self) -> None:
+    def _work(self) -> None:
         if self._sweeper is None:
             self.status.value = messages.SWEEP_OPENING
             journal = sweep.journal_for(self._lab, self._plan, self._method)
