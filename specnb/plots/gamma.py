@@ -58,8 +58,7 @@ def live_speedup_over_gamma(most_gamma: float, *, top: float) -> LiveFigure:
     (line,) = ax.plot([], [], color=BLUE, linewidth=2)
     (here,) = ax.plot([], [], "o", markersize=12, markerfacecolor="none", markeredgecolor=VERMILLION, mew=2)
     dots = [ax.plot([], [], look.marker, color=look.colour, markersize=8)[0] for look in looks(LIVE_POINTS)]
-    plate = {"facecolor": "white", "edgecolor": "none", "pad": 0.5}  # a name must not be struck through by a line
-    names = [ax.text(0, 0, "", size=9, va="center", bbox=plate) for _ in dots]
+    names = [ax.text(0, 0, "", size=9, va="center") for _ in dots]
     readout = ax.text(0.99, 0.97, "", transform=ax.transAxes, ha="right", va="top", weight="bold", size=12)
     head(ax, messages.GAMMA_TITLE, None)
 
