@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import math
 import re
+import subprocess
+import sys
 import threading
 import time
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
 from specnb import check as package
-from specnb import store, theory
+from specnb import messages, store, theory
 from specnb.check import check, exercises, function_exercise, hint, predict, predictions
 from specnb.check.exercise import ChoiceExercise, NumberExercise, WrongAnswer, shown
 from specnb.check.function_exercise import FunctionExercise
 from specnb.records import Cycle, Run, Sampling
 
 STUDY = store.load_m5_pro()
+NOTEBOOKS = Path(__file__).resolve().parents[1] / "notebooks"
 
 
 def run_of(*cycles: tuple[int, int]) -> Run:
@@ -110,7 +114,7 @@ RIGHT = {
 NUMBERS = [id for id, each in exercises().items() if isinstance(each, NumberExercise)]
 CHOICES = [id for id, each in exercises().items() if isinstance(each, ChoiceExercise)]
 EVERY_ID = list(exercises())
-FUNCTIONS = ("03-solve-alpha", "07-accept-loop", "07-rejection")
+FUNCTIONS = ("03-solve-alpha", "04-look-up", "07-accept-loop", "07-rejection")
 
 
 def facts_of(exercise_id: str) -> dict[str, object]:
@@ -628,51 +632,90 @@ def test_a_step_that_is_none_is_said(step):
 
 
 @pytest.fixture
-def fresh(monkeypatch):
-    monkeypatch.setattr(package, "_guesses", {})
+def kept_in(monkeypatch, tmp_path):
+    """The file of this test's guesses."""
+    monkeypatch.setenv("SPECNB_GUESSES", str(tmp_path / "guesses.json"))
+    return tmp_path / "guesses.json"
 
 
-def test_a_guess_is_compared_and_remembered(fresh):
+def test_a_guess_is_compared_and_remembered(kept_in):
     verdict = predict("01-t8", 20, truth=44.77)
     assert repr(verdict) == "you guessed 20, the answer is 44.77: 55.3% too low."
-    assert "25% too high" in predict("01-other", 125, truth=100).message
-    assert "exactly right" in predict("01-third", 9, truth=9).message
-    assert [(made.name, made.guess, made.truth) for made in predictions()] == [
+    assert "25% too high" in predict("02-k11", 125, truth=100).message
+    assert "exactly right" in predict("00-speedup", 9, truth=9).message
+    assert [(made.name, made.guess, made.truth) for made in predictions().guesses] == [
         ("01-t8", 20, 44.77),
-        ("01-other", 125, 100),
-        ("01-third", 9, 9),
+        ("02-k11", 125, 100),
+        ("00-speedup", 9, 9),
     ]
-    assert predictions()[0].miss == pytest.approx((20 - 44.77) / 44.77)
+    assert predictions().guesses[0].miss == pytest.approx((20 - 44.77) / 44.77)
 
 
-def test_running_a_cell_again_replaces_its_guess(fresh):
-    predict("a", 1, truth=2)
-    predict("b", 1, truth=2)
-    predict("a", 3, truth=2)
-    assert [(made.name, made.guess) for made in predictions()] == [("a", 3), ("b", 1)]
+def test_guesses_outlive_the_kernel(kept_in):
+    predict("01-t8", 2, truth=4)
+    code = "from specnb.check import predictions; print(predictions().guesses[0].guess)"
+    assert float(subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout) == 2.0
+
+
+def test_running_a_cell_again_replaces_its_guess(kept_in):
+    predict("01-t8", 1, truth=2)
+    predict("02-k11", 1, truth=2)
+    predict("01-t8", 3, truth=2)
+    assert [(made.name, made.guess) for made in predictions().guesses] == [("01-t8", 3), ("02-k11", 1)]
 
 
 @pytest.mark.parametrize("nothing", [None, ...])
-def test_no_guess_shows_the_answer_and_is_not_remembered(fresh, nothing):
+def test_no_guess_shows_the_answer_and_is_not_remembered(kept_in, nothing):
     assert repr(predict("01-t8", nothing, truth=44.77)) == "no guess made; the answer is 44.77."
-    assert predictions() == ()
+    assert predictions().guesses == ()
+    assert not kept_in.exists()
 
 
 @pytest.mark.parametrize("guess", HOSTILE, ids=range(len(HOSTILE)))
-def test_no_guess_raises(fresh, guess):
-    message = predict("x", guess, truth=3).message
+def test_no_guess_raises(kept_in, guess):
+    message = predict("01-t8", guess, truth=3).message
     assert message.startswith(("no guess yet: ", "you guessed "))
     assert len(message) < 300
 
 
-def test_a_truth_of_zero_has_no_per_cent(fresh):
-    assert "off by 2" in predict("x", 2, truth=0).message
-    assert predictions()[0].miss is None
-    assert "too high" in predict("y", -1, truth=-2).message
+def test_a_truth_of_zero_has_no_per_cent(kept_in):
+    assert "off by 2" in predict("07-different", 2, truth=0).message
+    assert predictions().guesses[0].miss is None
+    assert "too high" in predict("02-k11", -1, truth=-2).message
 
 
-def test_a_truth_that_was_not_measured_is_said_and_one_that_is_no_number_raises(fresh):
-    assert predict("x", 2, truth=None).status == "unmeasured"
-    with pytest.raises(ValueError, match="truth of prediction 'x'"):
-        predict("x", 2, truth="fast")
-    assert predictions() == ()
+def test_a_truth_that_was_not_measured_is_said_and_one_that_is_no_number_raises(kept_in):
+    assert predict("01-t8", 2, truth=None).status == "unmeasured"
+    with pytest.raises(ValueError, match="truth of prediction '01-t8'"):
+        predict("01-t8", 2, truth="fast")
+    with pytest.raises(KeyError, match="no prediction '01-t9'"):
+        predict("01-t9", 2, truth=2)
+    assert predictions().guesses == ()
+
+
+@pytest.mark.parametrize("spoilt", ["", "[]", '{"schema": "specnb/run/1"}', "\x00"])
+def test_a_spoilt_file_of_guesses_is_replaced(kept_in, spoilt):
+    kept_in.write_text(spoilt)
+    assert predictions().guesses == ()
+    predict("01-t8", 2, truth=4)
+    assert len(predictions().guesses) == 1
+
+
+def test_a_guess_that_cannot_be_kept_is_compared_all_the_same(monkeypatch, tmp_path):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("SPECNB_GUESSES", str(tmp_path / "file" / "guesses.json"))
+    assert "50% too low. (It could not be kept" in predict("01-t8", 2, truth=4).message
+
+
+def test_a_guess_in_a_notebook_is_drawn(kept_in, monkeypatch):
+    drawn = []
+    monkeypatch.setattr("specnb.plots.show", lambda drawing, alt: drawn.append(alt))
+    predict("01-t8", 2, truth=4)._ipython_display_()
+    assert drawn == ["Your guess is 50.0% too low. T(8) in units of T(1): guessed 2.00×, in truth 4.00×."]
+
+
+def test_every_prediction_of_the_notebooks_is_in_the_table_and_in_their_order():
+    texts = [path.read_text(encoding="utf-8") for path in sorted(NOTEBOOKS.glob("*.ipynb"))]
+    asked = [name for text in texts for name in re.findall(r'predict\(\\"([^"\\]+)', text)]
+    assert asked == list(messages.GUESSED)
+    assert len(asked) >= 15

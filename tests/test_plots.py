@@ -24,6 +24,7 @@ from specnb.records import (
     Cycle,
     CycleParts,
     Forecast,
+    Guess,
     LayerwiseCost,
     LedgerCell,
     LoadRun,
@@ -717,3 +718,25 @@ def test_a_cell_s_bars_end_where_its_parts_and_its_clock_end():
         ends[bar.get_y()] = max(ends.get(bar.get_y(), 0.0), bar.get_x() + bar.get_width())
     upper, lower = (end for end in ends.values() if end > 0)
     assert (upper, lower) == pytest.approx((CELLS[0].predicted.ms, CELLS[0].measured.ms))
+
+
+def test_a_guess_and_its_truth_are_both_drawn_and_said():
+    made = Guess("01-t8", 2.0, 3.7)
+    ax = plots.plot_guess(made)
+    assert [line.get_xdata()[0] for line in ax.lines[1:]] == [3.7, 2.0]
+    assert plots.describe_guess(made) == (
+        "Your guess is 45.9% too low. T(8) in units of T(1): guessed 2.00×, in truth 3.70×."
+    )
+    assert "exactly right" in plots.describe_guess(Guess("08-kinds", 2.0, 2.0))
+    plots.plot_guess(Guess("07-different", 0.0, 0.0))  # nothing to scale by
+
+
+def test_misses_are_drawn_in_the_order_of_the_notebooks_with_both_medians():
+    made = [Guess("09-load", 1.1, 1.0), Guess("00-speedup", 3.0, 1.0), Guess("07-different", 2.0, 0.0)]
+    ax = plots.plot_misses(made)
+    assert [label.get_text() for label in ax.get_xticklabels()] == ["00-speedup", "09-load"]
+    assert [text.get_text().strip() for text in ax.texts if "%" in text.get_text()] == ["200%", "10.0%"]
+    assert "00-speedup +200.0%" in plots.describe_misses(made)
+    assert messages.misses_told(made[:1]) == "1 guess of 17, off by 10.0%."
+    with pytest.raises(ValueError, match="No guess"):
+        plots.plot_misses(made[2:])

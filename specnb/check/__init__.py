@@ -7,7 +7,6 @@ stand in one file per notebook; each of these has a function ``exercises(study)`
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
 
@@ -24,9 +23,10 @@ from . import (
     notebook_08,
     notebook_09,
 )
-from .exercise import Exercise, Unreadable, Verdict, as_number, is_unanswered, shown
+from .exercise import Exercise, Verdict, is_unanswered
+from .guesses import predict, predictions
 
-__all__ = ["Guess", "Verdict", "check", "exercises", "hint", "predict", "predictions"]
+__all__ = ["Verdict", "check", "exercises", "hint", "predict", "predictions"]
 
 NOTEBOOKS = (
     notebook_00,
@@ -74,58 +74,6 @@ def hint(exercise_id: str, step: int = 1) -> Verdict:
     if isinstance(step, int) and step > len(hints):
         return Verdict("hint", f"no more hints: this exercise has {len(hints)}.")
     return Verdict("hint", f"hints are numbered from 1 to {len(hints)}.")
-
-
-@dataclass(frozen=True, slots=True)
-class Guess:
-    """What the reader expected before looking, and what it was."""
-
-    name: str
-    guess: float
-    truth: float
-
-    @property
-    def miss(self) -> float | None:
-        """(guess - truth) / |truth|; None where the truth is 0."""
-        return (self.guess - self.truth) / abs(self.truth) if self.truth else None
-
-
-_guesses: dict[str, Guess] = {}
-
-
-def predict(name: str, guess: object, *, truth: float | None) -> Verdict:
-    """Compares a guess with the truth and remembers the pair under ``name`` (the last one counts).
-
-    guess: a number, or None for no guess. truth: None when it could not be measured. No guess raises;
-    a truth that is no number raises ValueError.
-    """
-    if truth is None:
-        return Verdict("unmeasured", "nothing to compare with: the answer was not measured.")
-    try:
-        truth = as_number(truth)
-    except Unreadable as error:
-        raise ValueError(f"The truth of prediction {name!r} is not one: {error}") from None
-    if is_unanswered(guess):
-        return Verdict("guess", f"no guess made; the answer is {shown(truth)}.")
-    try:
-        made = Guess(name, as_number(guess), truth)
-    except Unreadable as error:
-        return Verdict("guess", f"no guess yet: {error}")
-    _guesses[name] = made
-    return Verdict("guess", f"you guessed {shown(made.guess)}, the answer is {shown(truth)}: {_missed(made)}.")
-
-
-def predictions() -> tuple[Guess, ...]:
-    """The guesses made since the kernel started, one per name, in the order in which they were first made."""
-    return tuple(_guesses.values())
-
-
-def _missed(made: Guess) -> str:
-    if made.guess == made.truth:
-        return "exactly right"
-    if made.miss is None:
-        return f"off by {shown(abs(made.guess))}"
-    return f"{100 * abs(made.miss):.3g}% too {'high' if made.miss > 0 else 'low'}"
 
 
 def _find(exercise_id: str) -> Exercise:

@@ -64,6 +64,7 @@ from .floor import (
 from .flows import describe_flows, plot_flows
 from .frontier import describe_frontier, describe_layer_search, plot_frontier, plot_layer_search
 from .gamma import Points, describe_speedup_over_gamma, live_speedup_over_gamma, plot_speedup_over_gamma
+from .guesses import describe_guess, describe_misses, plot_guess, plot_misses
 from .ledger import describe_cycle_parts, describe_ledger_errors, plot_cycle_parts, plot_ledger_errors
 from .live import live_cycle, live_expected_tokens, live_speedup_over_k
 from .load import (
@@ -109,12 +110,14 @@ __all__ = [
     "describe_formats",
     "describe_frontier",
     "describe_gamma_against_size",
+    "describe_guess",
     "describe_kept_distribution",
     "describe_layer_search",
     "describe_ledger",
     "describe_ledger_errors",
     "describe_load",
     "describe_load_price",
+    "describe_misses",
     "describe_p_min",
     "describe_position_acceptance",
     "describe_race",
@@ -148,12 +151,14 @@ __all__ = [
     "plot_formats",
     "plot_frontier",
     "plot_gamma_against_size",
+    "plot_guess",
     "plot_kept_distribution",
     "plot_layer_search",
     "plot_ledger",
     "plot_ledger_errors",
     "plot_load",
     "plot_load_price",
+    "plot_misses",
     "plot_p_min",
     "plot_position_acceptance",
     "plot_race",
