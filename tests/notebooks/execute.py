@@ -1,5 +1,7 @@
 """Executes notebooks in place and keeps their outputs clean: no widget state, no timestamps.
 
+The picture with which a notebook opens is one of its own: the figure of the cell tagged "opening".
+
     python tests/notebooks/execute.py notebooks [--record]
 
 Takes notebook files or folders. --record also saves every live measurement under data/runs/.
@@ -8,6 +10,7 @@ Takes notebook files or folders. --record also saves every live measurement unde
 from __future__ import annotations
 
 import argparse
+import base64
 import os
 import sys
 from pathlib import Path
@@ -18,6 +21,7 @@ from nbclient import NotebookClient
 
 ROOT = Path(__file__).resolve().parents[2]
 TIMEOUT_S = 600
+OPENING = "opening"
 
 
 def notebooks(paths: list[Path]) -> list[Path]:
@@ -48,6 +52,21 @@ def cleaned(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
     return notebook
 
 
+def illustrated(notebook: nbformat.NotebookNode, folder: Path) -> nbformat.NotebookNode:
+    """Puts the figure of the cell tagged "opening" into the first cell, by way of ``folder``/images/<number>.png."""
+    (tagged,) = (cell for cell in notebook.cells if OPENING in cell.metadata.get("tags", ()))
+    (figure,) = (output for output in tagged.outputs if "image/png" in output.get("data", {}))
+    first = notebook.cells[0]
+    number = first.source[2:4]
+    picture = folder / "images" / f"{number}.png"
+    picture.write_bytes(base64.b64decode(figure.data["image/png"]))
+    alt = figure.metadata["image/png"]["alt"].translate(str.maketrans("[]", "()"))
+    paragraphs = [each for each in first.source.split("\n\n") if not each.startswith("![")]
+    paragraphs.insert(2, f"![{alt}](images/{picture.name})")  # after the title and the question
+    first.source = "\n\n".join(paragraphs)
+    return notebook
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("paths", nargs="+", type=Path)
@@ -58,7 +77,7 @@ def main() -> None:
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
     for file in notebooks(arguments.paths):
         start = perf_counter()
-        nbformat.write(execute(file), file)
+        nbformat.write(illustrated(execute(file), file.parent), file)
         print(f"{file.name}: {perf_counter() - start:.0f} s", flush=True)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from .execute import execute
+from .execute import execute, illustrated
 
 NOTEBOOKS = sorted((Path(__file__).resolve().parents[2] / "notebooks").glob("*.ipynb"))
 MOST_LINES = 25
@@ -102,3 +102,16 @@ def test_links_lead_to_notebooks_that_exist(file: Path):
     for cell in nbformat.read(file, as_version=4).cells:
         for target in re.findall(r"\]\(([\w./-]+\.ipynb)\)", cell.source):
             assert (file.parent / target).exists(), f"{file.name} links to {target}"
+
+
+@EACH
+def test_opens_with_a_question_and_the_figure_that_answers_it(file: Path, tmp_path: Path):
+    notebook = nbformat.read(file, as_version=4)
+    before = notebook.cells[0].source
+    question = before.split("\n\n")[1]
+    assert question.startswith("**The question.**") and "?" in question
+    assert "**Time:**" in before and "**Afterwards**" in before
+    (tmp_path / "images").mkdir()
+    assert illustrated(notebook, tmp_path).cells[0].source == before, "its alt text is not that of the figure"
+    name = f"images/{file.stem[:2]}.png"
+    assert (tmp_path / name).read_bytes() == (file.parent / name).read_bytes(), "it is not the committed figure"
