@@ -10,7 +10,7 @@ import numpy as np
 from .. import theory, verify
 from ..records import PublishedStudy
 from .exercise import ChoiceExercise, Exercise, NumberExercise, WrongAnswer
-from .rule_exercise import DistributionExercise, EmittedExercise, Mistake
+from .rule_exercise import DistributionExercise, Mistake, TokensExercise
 
 P_TARGET, P_DRAFT = (0.5, 0.3, 0.2), (0.2, 0.5, 0.3)
 PAIRS = (((0.35, 0.3, 0.25, 0.1), (0.1, 0.2, 0.3, 0.4)), ((0.05, 0.15, 0.3, 0.5), (0.4, 0.3, 0.2, 0.1)))
@@ -23,7 +23,7 @@ def exercises(study: PublishedStudy) -> tuple[Exercise, ...]:
 
 def _accept_loop() -> Exercise:
     tokens = (1, 2)
-    return EmittedExercise(
+    return TokensExercise(
         id="07-accept-loop",
         question="write emitted(drafted, own), which returns the tokens of one cycle as a list.",
         why="Whatever is emitted is the target's own choice, so the drafter can change the number of tokens in a cycle "
@@ -35,6 +35,7 @@ def _accept_loop() -> Exercise:
             "Where they differ, emit the target's token and stop. If they never differ, own has one token left.",
         ),
         truth=lambda drafted, own: verify.exact_match(drafted, own.__getitem__).emitted,
+        arguments=("drafted", "own"),
         cases=tuple(
             (drafted, own) for n in range(4) for drafted in product(tokens, repeat=n) for own in _answers(n, tokens)
         ),

@@ -1,6 +1,6 @@
-"""Exercises whose answer is a rule of verification: a function that says what a cycle emits.
+"""Exercises whose answer is a rule: a function that says which tokens are drafted or emitted.
 
-``EmittedExercise`` compares tokens; ``DistributionExercise`` asks chance: it calls the answer often
+``TokensExercise`` compares tokens; ``DistributionExercise`` asks chance: it calls the answer often
 and tests what came out with chi-square, for a rule that draws has no single right token.
 """
 
@@ -21,6 +21,7 @@ IMPOSSIBLE, ORDINARY = 1e-6, 1e-3
 """p-values: below the first chance is no excuse, above the second there is nothing to explain."""
 
 Distribution = tuple[float, ...]
+TokensCase = tuple[tuple[int, ...] | int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,36 +33,59 @@ class Mistake:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EmittedExercise(Exercise):
-    """The answer is a function of (drafted, own), two lists of tokens, that returns a list of tokens."""
+class TokensExercise(Exercise):
+    """The answer is a function of the named arguments, numbers and lists of tokens, that returns a list of tokens.
 
-    truth: Callable[[Sequence[int], Sequence[int]], Sequence[int]]
-    cases: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]
+    cases: ordinary arguments. edges: legal extremes. truth and each mistake take one case. edges_nudge: said
+    when only the edges fail.
+    """
+
+    truth: Callable[..., Sequence[int]]
+    arguments: tuple[str, ...]
+    cases: tuple[TokensCase, ...]
+    edges: tuple[TokensCase, ...] = ()
     wrong: tuple[Mistake, ...]
+    edges_nudge: str = ""
 
     def judge(self, answer: object, facts: Mapping[str, object]) -> Verdict:
         if not callable(answer):
             return self.not_it(f"that is of type {type(answer).__name__}; give the function itself, without brackets.")
-        copies = [(list(drafted), list(own)) for drafted, own in self.cases]
-        outcomes = outcomes_within(answer, copies, TIME_LIMIT_S, read=_as_tokens)
-        if early := _no_verdict_yet(self, outcomes, len(self.cases)):
+        everything = self.cases + self.edges
+        outcomes = outcomes_within(answer, [_copied(case) for case in everything], TIME_LIMIT_S, read=_as_tokens)
+        if early := _no_verdict_yet(self, outcomes, len(everything)):
             return early
-        truths = [tuple(self.truth(*case)) for case in self.cases]
-        failed = [i for i, outcome in enumerate(outcomes) if outcome.value != truths[i]]
+        failed = [
+            (case, outcome)
+            for case, outcome in zip(everything, outcomes, strict=True)
+            if outcome.value != tuple(self.truth(*case))
+        ]
         if not failed:
-            return self.right(f"all {len(self.cases)} cases agree")
+            return self.right(f"all {len(everything)} cases agree")
+        case, first = failed[0]
+        happened = f"{self._at(case)} {first.problem or f'it returns {list(first.value)}.'}"
+        if case in self.edges:
+            return Verdict("diagnosed", f"not it: all is well elsewhere, but {happened} {self.edges_nudge}")
         if mistakes := [each for each in self.wrong if self._made(each, outcomes)]:
             return diagnosed(mistakes)
-        drafted, own = self.cases[failed[0]]
-        return self.not_it(
-            f"for drafted = {list(drafted)} and own = {list(own)} it returns "
-            f"{list(outcomes[failed[0]].value)}. {self.nudge}"
-        )
+        return self.not_it(happened if first.problem else f"{happened} {self.nudge}")
 
     def _made(self, mistake: Mistake, outcomes: Sequence[Outcome]) -> bool:
+        """Whether every ordinary case has what the mistake leads to."""
         return all(
-            outcome.value == tuple(mistake.emits(*case)) for outcome, case in zip(outcomes, self.cases, strict=True)
+            outcome.value == tuple(mistake.emits(*case)) for outcome, case in zip(outcomes, self.cases, strict=False)
         )
+
+    def _at(self, case: TokensCase) -> str:
+        shown = [
+            f"{name} = {list(value) if isinstance(value, tuple) else value}"
+            for name, value in zip(self.arguments, case, strict=True)
+        ]
+        return "for " + " and ".join(shown)
+
+
+def _copied(case: TokensCase) -> tuple[list[int] | int, ...]:
+    """The case with lists, which the answer may change."""
+    return tuple(list(value) if isinstance(value, tuple) else value for value in case)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +114,8 @@ class DistributionExercise(Exercise):
         outcomes = outcomes_within(answer, cases, TIME_LIMIT_S)
         if early := _no_verdict_yet(self, outcomes, len(cases)):
             return early
+        if problem := next((outcome.problem for outcome in outcomes if outcome.value is None), None):
+            return self.not_it(problem)
         of_pair = [outcomes[i * self.calls :][: self.calls] for i in range(len(self.pairs))]
         if alien := next((o.value for o in outcomes if o.value not in range(len(o.case[1]))), None):
             return self.not_it(f"it returns {alien:g}, which is no token of the {len(self.pairs[0][0])} there are.")
@@ -126,13 +152,12 @@ def _p_value(found: Sequence[Outcome], probabilities: Sequence[float]) -> float:
 
 
 def _no_verdict_yet(exercise: Exercise, outcomes: Sequence[Outcome], wanted: int) -> Verdict | None:
-    """What is said of a function that nobody has written yet, that does not end, or that fails; None if it answers."""
+    """What is said of a function that nobody has written yet, or that does not end; None if it answers."""
     if outcomes and all(outcome.blank for outcome in outcomes):
         return Verdict("unanswered", f"{exercise.unanswered().message} So far {outcomes[0].problem}")
     if len(outcomes) < wanted:
         return exercise.not_it(f"it was still busy when {TIME_LIMIT_S:g} s were over. Does every loop in it end?")
-    problem = next((outcome.problem for outcome in outcomes if outcome.value is None), None)
-    return exercise.not_it(problem) if problem else None
+    return None
 
 
 def _as_tokens(answer: object) -> tuple[int, ...]:
