@@ -279,6 +279,13 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
+class TokenTexts:
+    """What tokens read as, so that a recorded run can be read without its model. texts: token id -> text."""
+
+    texts: Mapping[int, str]
+
+
+@dataclass(frozen=True, slots=True)
 class Pick:
     """What the adaptive policy decided before one cycle, and what it knew.
 

@@ -76,6 +76,7 @@ RULES = {
     "cycle_costs": may("", "decoder drafters ledger machine measure records"),
     "layer_search": may("numpy", "backend drafters machine measure models records"),
     "replay": may("", "records decoder drafters policy"),
+    "stepping": may("", "records"),
     "journal": may(),
     "sweep": may(
         "", "backend drafters journal lab machine measure messages models prompts records repetition replay store"
@@ -91,7 +92,7 @@ RULES = {
     ),
     # Views: only `render` turns a figure into pixels.
     "render": may("matplotlib numpy PIL IPython", "messages"),
-    "plots": may("matplotlib numpy", "records render messages intervals"),
+    "plots": may("matplotlib numpy", "records render messages intervals stepping"),
     "widgets": may("ipywidgets IPython", ANY),
     # Front ends.
     "notebook": may("IPython", ANY),

@@ -73,6 +73,7 @@ from specnb.records import (
     SharedPass,
     Sweep,
     SweepCosts,
+    TokenTexts,
     Trial,
 )
 
@@ -240,6 +241,7 @@ EVERY_RECORD = [
     PassCosts((PASS_COST, PASS_COST), 32, 2, False),
     BANDWIDTH,
     RunSet((RUN, RUN)),
+    TokenTexts({3: " the", 198: "\n"}),
     PICK,
     AdaptiveRun(RUN, (PICK, PICK)),
     Guess("01-t8", 2.0, 3.7),
