@@ -59,8 +59,8 @@ def scripted(
 ) -> CycleCosts:
     """The parts of cycles of every k in ``ks``, begun at each of these context lengths, all in random order.
 
-    A drafter with a model drafts, and of a chain its model; drafts of look-ups depend on the text, so theirs are
-    made up (``recited`` times the look-up). sampler, ends_text: asked as in a run, and then the script is
+    A drafter with a model drafts, and of a chain its model the longest of ``ks``; drafts of look-ups depend on the
+    text, so theirs and a chain's shorter ones are made up (``recited`` times the look-up). sampler, ends_text: asked as in a run, and then the script is
     followed. Empties the session. Raises what ``decoder.prefill`` raises for a drafter that cannot draft here.
     """
     order = random.Random(seed)
@@ -136,9 +136,14 @@ def keeps_drafts(drafter: Drafter) -> bool:
 
 def _scripts(drafter: Drafter, ks: Sequence[int]) -> list[tuple[_Step, ...]]:
     """All that are to be played at one context length, each from there."""
-    own = runs_a_model(drafter)
-    found = [tuple(_Step(k, kept, own or k == 0) for kept in pattern) for k in ks for pattern in PATTERNS]
-    if isinstance(drafter, Chain):
+    own, chain = runs_a_model(drafter), isinstance(drafter, Chain)
+
+    def drafts(k: int) -> bool:
+        """Whether it makes that draft itself. In a chain shorter ones than its model's are a look-up's."""
+        return k == 0 or (own and not (chain and k < max(ks)))
+
+    found = [tuple(_Step(k, kept, drafts(k)) for kept in pattern) for k in ks for pattern in PATTERNS]
+    if chain:
         refused = _Step(CHAIN_K, False, True)
         # What was made up and kept, and the target's own token, the chain's model has to read.
         found += [(refused, _Step(fed - 2, True, False), refused) for fed in LONG_CATCH_UPS]

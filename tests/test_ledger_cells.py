@@ -46,12 +46,17 @@ def lab(monkeypatch):
     lab.busy = iter(())
     lab.costs = 0
 
-    def scripted(*_args, **_kwargs):
+    lab.order, lab.contexts = [], []
+
+    def scripted(*_args, contexts, **_kwargs):
         lab.costs += 1
+        lab.order.append("cost")
+        lab.contexts.append(contexts)
         return COSTS
 
     def run(*_args, **_kwargs):
         lab.runs += 1
+        lab.order.append("run")
         cycle = Cycle("draft_model", 60, (1, 2), 2, 1, (1, 5), (0.9, 0.9), 0.004, 0.0205, 0.0002, 0.00005)
         return Run(tuple(range(50)), (cycle,) * 3, "draft_model", 2, 0, 0.0, Sampling(), 0.1)
 
@@ -71,9 +76,10 @@ def measured(lab, journal=None, rounds=2):
     return made
 
 
-def test_every_cell_is_measured_once_a_round_beside_its_costs(lab):
+def test_every_cell_is_measured_once_a_round_with_costs_between_the_runs(lab):
     made = measured(lab)
-    assert (lab.costs, lab.runs) == (2, 4)
+    assert (lab.costs, lab.runs) == (2 * 3, 2 * 2)
+    assert lab.order == "cost run cost run cost".split() * 2
     cells = made.ledger().cells
     assert [(cell.drafter, cell.k, cell.kind, cell.cycles) for cell in cells] == [
         ("draft_model", 2, "rewrite", 6), ("draft_model", 2, "chat", 6)
@@ -81,19 +87,26 @@ def test_every_cell_is_measured_once_a_round_beside_its_costs(lab):
     assert not any(cell.contended for cell in cells)
 
 
+def test_the_scripts_of_a_slice_cover_every_context(lab):
+    measured(lab, rounds=1)
+    assert len({context for contexts in lab.contexts for context in contexts}) == PLAN.n_contexts
+    assert all(lab.contexts)
+
+
 def test_a_contended_run_is_made_again_and_told(lab):
     lab.busy = iter([1.0])
     made = measured(lab, rounds=1)
     assert lab.runs == 3
-    assert sorted(timed.tries for timed in made._timed) == [1, 2]
-    assert not any(timed.contended for timed in made._timed)
+    runs = [timed for each in made._slices for timed in each.runs]
+    assert sorted(timed.tries for timed in runs) == [1, 2]
+    assert not any(timed.contended for timed in runs)
 
 
 def test_a_run_that_stays_contended_is_kept_and_marked(lab):
     lab.busy = iter([1.0] * 100)
     made = measured(lab, rounds=1)
     assert lab.runs == 2 * (1 + PLAN.retries)
-    assert all(timed.contended and timed.tries == 3 for timed in made._timed)
+    assert all(timed.contended and timed.tries == 3 for each in made._slices for timed in each.runs)
     assert all(cell.contended for cell in made.ledger().cells)
 
 
@@ -111,10 +124,10 @@ def test_an_interrupted_benchmark_goes_on_and_ends_with_the_same_cells(lab, tmp_
     with path.open("a") as file:
         file.write('{"key": "cut o')  # killed while writing
     made = measured(lab, Journal(path, key="a"))
-    assert (lab.costs, lab.runs) == (2, 4)
+    assert (lab.costs, lab.runs) == (6, 4)
     assert made.ledger().cells == whole
     measured(lab, Journal(path, key="a"))
-    assert (lab.costs, lab.runs) == (2, 4)
+    assert (lab.costs, lab.runs) == (6, 4)
 
 
 def test_a_look_up_is_tried_up_to_its_longest_draft_and_a_head_to_what_it_was_trained_for():

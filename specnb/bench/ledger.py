@@ -6,8 +6,8 @@ scripted cycles (``specnb.cycle_costs``). The first prediction takes the tokens 
 really kept, so its error is the costs'; the second takes alpha alone and adds the error of the
 geometric assumption.
 
-Costs and runs of a drafter alternate, round after round. What was measured while another process
-held a core is measured again, up to twice, and listed. Finished pieces are kept for half a day, so
+Costs and runs alternate within seconds (``ledger_cells``). What was measured while another process
+held a core is measured again, up to twice, and listed. Finished slices are kept for half a day, so
 an interrupted benchmark goes on where it was. A look-up's k ends at its longest draft, since beyond
 it every run is the same; a head's at the length it was trained for.
 """
