@@ -779,7 +779,7 @@ FORMAT_MENU = "target format"
 PROMPT_MENU = "prompt"
 FLAT_STAIRCASE = "flat (the textbook)"
 SHOW_REFUSED = "show refused tokens"
-OWN_PROMPT_HINT = "Your own prompt"
+OWN_PROMPT_LABEL, OWN_PROMPT_HINT = "your prompt", "Write it here"
 OWN_PROMPT_EMPTY = "Type a prompt first, or choose one of the others."
 EXPLORER_ALT = "Sliders for alpha, gamma and k, and a figure of the predicted speedup over k that follows them."
 GAMMA_EXPLORER_ALT = (
@@ -856,7 +856,8 @@ def gauges(plain: Run | None, run: Run | None, loop: Loop | None) -> str:
     badge = (
         ""
         if loop is None
-        else '<div style="margin-top:6px;color:#7a2e00;font-weight:600">⚠ The text repeats itself every '
+        else '<div style="margin-top:6px;padding:2px 6px;background:#fff;color:#7a2e00;font-weight:600">'
+        "⚠ The text repeats itself every "
         f"{loop.period} tokens from token {loop.start} on. "
         "Loops flatter every drafter: do not trust these figures.</div>"
     )
@@ -865,6 +866,116 @@ def gauges(plain: Run | None, run: Run | None, loop: Loop | None) -> str:
 
 def _known(value: float | None, spoken: Callable[[float], str]) -> str:
     return NOT_KNOWN if value is None else spoken(value)
+
+
+# --- one round, step by step -------------------------------------------------------------------
+
+STEP_TEXT_ROW = "text"
+STEP_DRAFT_ROW = "draft"
+STEP_TARGET_ROW = "target says"
+STEP_TARGET_CACHE_ROW = "target's cache"
+STEP_DRAFT_CACHE_ROW = "draft's cache"
+STEP_AXIS = "place in the text, prompt included"
+STEP_NO_DRAFT_CACHE = "no cache of its own to show"
+STEP_START = "The last token of the text is pending: chosen, not yet fed"
+STEP_BONUS = "All kept: the last row gives one more token for free"
+STEP_PLAIN = "No draft, so this is a plain pass: one token"
+STEP_OWN = "The target's own token takes the refused one's place"
+STEP_SAME, STEP_DIFFERENT = "=", "≠"
+STEP_UNREAD, STEP_NOTHING = "…", "–"
+STEP_MARKS = {
+    "kept": "kept",
+    "refused": "refused",
+    "untested": "never tested or looked at",
+    "own": "the target's own",
+    "pending": "pending, not yet fed",
+    "removed": "removed from the cache",
+}
+STEP_SLIDER = "step"
+STEP_RUN_MENU = "run"
+STEP_BACK, STEP_FORWARD = "Back", "Forward"
+STEP_PREVIOUS_ROUND, STEP_NEXT_ROUND, STEP_NEXT_REFUSAL = "Previous round", "Next round", "Next refusal"
+STEP_NO_REFUSAL = "No token is refused after this step."
+STEPPER_ALT = "Buttons and a slider that step through the rounds of a run, and a figure of the round at each step."
+
+
+def token_shown(text: str) -> str:
+    """A token as a figure writes it: blanks and line ends can be seen."""
+    return text.replace(" ", "␣").replace("\n", "↵").replace("\t", "⇥")
+
+
+def token_unknown(token: int) -> str:
+    return f"#{token}"
+
+
+def step_drafted(place: int, text: str) -> str:
+    return f"Draft: token {place} is {text}"
+
+
+def step_stopped(reason: str, drafted: int, p_min: float) -> str:
+    """reason: a value of ``stepping.Stop``."""
+    if reason == "p_min":
+        return f"The next token's confidence is below p_min = {number(p_min)}: no further"
+    if reason == "room":
+        return "The draft ends: the budget has no room for more"
+    return "The drafter has nothing to propose" if not drafted else "The drafter has nothing more to propose"
+
+
+def step_pass(rows: int) -> str:
+    if rows == 1:
+        return "One target pass over the pending token alone"
+    return f"One target pass over {rows} rows: pending and drafted tokens"
+
+
+def step_kept(place: int, text: str) -> str:
+    return f"Row {place}: the target says {text} too, so it is kept"
+
+
+def step_refused(place: int, drafted: str, own: str) -> str:
+    return f"Row {place}: the target says {own}, so {drafted} is refused"
+
+
+def step_rolled_back(removed: int, gained: int) -> str:
+    cut = f"Roll back {counted(removed, 'row')}" if removed else "Nothing to roll back"
+    return f"{cut}; the text is {counted(gained, 'token')} longer"
+
+
+def step_round(number: int, of: int, drafter: str, k: int, p_min: float) -> str:
+    setting = f", k={k}" if k else ""
+    stopping = f", p_min={p_min:g}" if p_min else ""
+    return f"round {number} of {of} · {drafter}{setting}{stopping}"
+
+
+def step_confidence(value: float) -> str:
+    """Two decimals, rounded down: what is below p_min must not look like it."""
+    return f"{int(100 * value) / 100:.2f}"
+
+
+def step_below(p_min: float) -> str:
+    return f"<{number(p_min, 2)}"
+
+
+def step_readout(at: int, of: int, title: str, told: str) -> str:
+    """Under the slider, as HTML."""
+    return f"Step {at} of {of}. <b>{html.escape(title)}.</b> {html.escape(told)}"
+
+
+def step_alt(title: str, label: str, told: str) -> str:
+    return f"{title} ({label}). {told}"
+
+
+def step_told(
+    draft: Sequence[tuple[str, str]],
+    target: Sequence[tuple[str, str]],
+    caches: Sequence[tuple[str, int, int]],
+) -> str:
+    """In words what the cells show. draft, target: (text, mark). caches: (whose, tokens held, cells removed)."""
+    marked = [listed(f"{text} ({mark})" if mark else text for text, mark in cells) for cells in (draft, target)]
+    parts = [f"{row}: {told}." for row, told in zip((STEP_DRAFT_ROW, STEP_TARGET_ROW), marked, strict=True) if told]
+    for whose, held, removed in caches:
+        cut = f", {removed} removed" if removed else ""
+        parts.append(f"{whose}: {counted(held, 'token')} held{cut}.")
+    return " ".join(part[0].upper() + part[1:] for part in parts)
 
 
 # --- diagnoses --------------------------------------------------------------------------------
@@ -1160,9 +1271,9 @@ INTAKE_NOTHING = (
     'llama-server\'s line "draft acceptance = …", its JSON timings (draft_n, draft_n_accepted), and the metrics of '
     "llama-server and vLLM (…spec_decode_num_…)."
 )
-INTAKE_HINT = "Paste the end of a log, a JSON answer, or metrics"
+INTAKE_TEXT, INTAKE_HINT = "log or metrics", "Paste the end of a log, a JSON answer, or metrics"
 INTAKE_FILE, INTAKE_READ, INTAKE_ASK = "a file", "Read it", "Ask the server"
-INTAKE_ADDRESS_HINT = "or a server's address, such as http://localhost:8080/metrics"
+INTAKE_ADDRESS, INTAKE_ADDRESS_HINT = "or a server", "its address, such as http://localhost:8080/metrics"
 INTAKE_K = "k, if not in it (0: not known)"
 INTAKE_PLAIN = "plain tokens/s (0: not known)"
 INTAKE_NO_STAIRCASE = "none"
@@ -1723,6 +1834,7 @@ GUESSED = {
     "08-m5": ("best speedup of a free draft with alpha 0.7 on the M5 Pro", "×"),
     "09-load": ("gain of a free draft with alpha 0.8, sixteen sequences a pass", "×"),
     "09-temperature": ("alpha at temperature 1.3", ""),
+    "09-exam": ("speedup of eagle at k = 3 on the chat prompt, never run before", "×"),
 }
 """Every prediction of the notebooks, in their order -> what is guessed, and its unit."""
 
