@@ -53,8 +53,13 @@ def cleaned(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
 
 
 def illustrated(notebook: nbformat.NotebookNode, folder: Path) -> nbformat.NotebookNode:
-    """Puts the figure of the cell tagged "opening" into the first cell, by way of ``folder``/images/<number>.png."""
-    (tagged,) = (cell for cell in notebook.cells if OPENING in cell.metadata.get("tags", ()))
+    """Puts the figure of the cell tagged "opening" into the first cell, by way of ``folder``/images/<number>.png.
+
+    Solutions have no such cell and stay as they are.
+    """
+    tagged = next((cell for cell in notebook.cells if OPENING in cell.metadata.get("tags", ())), None)
+    if tagged is None:
+        return notebook
     (figure,) = (output for output in tagged.outputs if "image/png" in output.get("data", {}))
     first = notebook.cells[0]
     number = first.source[2:4]
