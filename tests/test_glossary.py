@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import nbformat
@@ -83,11 +84,14 @@ def entries() -> dict[str, str]:
     return dict(zip(parts[1::2], parts[2::2], strict=True))
 
 
-def prose(notebook: Path) -> Iterator[tuple[int, str]]:
+@cache
+def prose(notebook: Path) -> list[tuple[int, str]]:
     """(cell, its source with everything that is no prose blanked); places stay what they are."""
-    for number, cell in enumerate(nbformat.read(notebook, as_version=4).cells):
-        if cell.cell_type == "markdown":
-            yield number, NO_PROSE.sub(lambda match: " " * len(match.group()), cell.source)
+    return [
+        (number, NO_PROSE.sub(lambda match: " " * len(match.group()), cell.source))
+        for number, cell in enumerate(nbformat.read(notebook, as_version=4).cells)
+        if cell.cell_type == "markdown"
+    ]
 
 
 def uses(text: str, word: str) -> Iterator[tuple[int, int, bool]]:

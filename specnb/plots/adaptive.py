@@ -27,7 +27,7 @@ def plot_adaptive(found: AdaptiveRun, *, recorded: str | None = None, ax: Axes |
     names = [name for name, _ in found.picks[0].alphas]
     shown = dict(zip(names, looks(len(names)), strict=False))
     off = [i for i, pick in enumerate(found.picks) if pick.k == 0]
-    ax.plot(off, [0] * len(off), "o", color=GREY, markersize=3, label=messages.PLAIN)
+    ax.plot(off, [0] * len(off), "o", color=GREY, markerfacecolor="white", markersize=3.5, label=messages.PLAIN)
     for name, look in shown.items():
         at = [(i, pick.k) for i, pick in enumerate(found.picks) if pick.drafter == name and pick.k]
         xs, ks = [x for x, _ in at], [k for _, k in at]

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 
 from .. import messages
 from ..render import exclusive, legible
-from .style import GREY, SMALL, axes_of, head, label_of, legend_below, looks
+from .style import GREY, MUTED_TEXT, SMALL, axes_of, head, label_of, legend_below, looks
 
 LEVELS = (0.5, 0.7, 0.85, 1.0, 1.2, 1.5, 2.0, 2.5)
 """Speedups that get a line; 1.0, where speculation begins to pay, is the bold one."""
@@ -90,7 +90,7 @@ def describe_layer_search(sets: Mapping[str, Sequence[tuple[float, float]]]) -> 
 def _equal_speedups(ax: Axes, alphas: Sequence[float], gammas: Sequence[float], speedups: np.ndarray) -> None:
     widths = [2.2 if level == 1.0 else 0.9 for level in LEVELS]
     lines = ax.contour(gammas, alphas, speedups, levels=LEVELS, colors=GREY, linewidths=widths)
-    ax.clabel(lines, fmt=lambda level: f"{level:g}×", fontsize=SMALL)
+    ax.clabel(lines, fmt=lambda level: f"{level:g}×", fontsize=SMALL, colors=MUTED_TEXT)
 
 
 def describe_frontier(points: Mapping[str, tuple[float, float]]) -> str:

@@ -115,8 +115,8 @@ def plot_ledger_errors(
         ax.plot(xs, [100 * cell.error for cell in own], zorder=4, label=legible(name), **shape)
         hollow = shape | {"markerfacecolor": "none"}
         ax.plot(xs, [100 * cell.error_of_alpha for cell in own], zorder=3, alpha=0.7, **hollow)
-    for label, face in ((messages.OF_KEPT, GREY), (messages.OF_ALPHA, "none")):
-        ax.plot([], [], "o", color=GREY, markerfacecolor=face, markersize=7, label=label)
+    for label, face in ((messages.OF_KEPT, "black"), (messages.OF_ALPHA, "none")):
+        ax.plot([], [], "o", color="black", markerfacecolor=face, markersize=7, label=label)
     widest = max(100 * bound, ax.dataLim.y1, -ax.dataLim.y0)
     ax.set_ylim(-1.15 * widest, 1.15 * widest)
     ax.margins(x=0.06)

@@ -15,7 +15,7 @@ from .. import messages, render
 
 # Okabe & Ito 2008, "Color Universal Design".
 BLUE, VERMILLION, GREEN, ORANGE, SKY, PURPLE = "#0072B2", "#D55E00", "#009E73", "#E69F00", "#56B4E9", "#CC79A7"
-GREY, PALE = "#8c8c8c", "#f1f1f1"
+GREY, PALE = "#707070", "#f1f1f1"
 MUTED_TEXT = "#555555"  # 7.5:1 on white
 WARNING_TEXT = "#A34700"  # vermillion, dark enough to read: 6.3:1 on white
 
@@ -52,6 +52,13 @@ SERIES = (
 def looks(count: int) -> Iterator[Series]:
     """One look for each series; after seven they repeat, and the legend is the only difference left."""
     return (SERIES[i % len(SERIES)] for i in range(count))
+
+
+def ink_on(colour: Sequence[float]) -> str:
+    """Black or white, whichever stands out more: at least 4.5:1 on any colour. colour: sRGB from 0 to 1."""
+    linear = [x / 12.92 if x <= 0.04045 else ((x + 0.055) / 1.055) ** 2.4 for x in colour[:3]]
+    luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+    return "black" if luminance > 0.179 else "white"
 
 
 def axes_of(ax: Axes | None, **size: float) -> Axes:

@@ -13,8 +13,8 @@ from matplotlib.patches import Rectangle
 
 from .. import messages
 from ..records import PLAIN, Setting, Sweep
-from ..render import INK, exclusive
-from .style import SMALL, axes_of, head, label_of
+from ..render import exclusive
+from .style import SMALL, axes_of, head, ink_on, label_of
 
 PALETTE = "PuOr_r"
 """Orange is faster than plain decoding, violet slower, white the same: told apart by every colour vision, and by number
@@ -22,9 +22,6 @@ in any case."""
 
 WIDEST = (1 / 3, 3.0)
 """Speedups at which the colours end; beyond them only the number grows."""
-
-DARK = 0.75
-"""Colours this far from white, as a share of the scale, carry white text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,10 +145,9 @@ def _draw(
     for place, cell in placed.items():
         values[place] = np.log2(cell.speedup)
     low, high = np.log2(WIDEST)
-    norm = TwoSlopeNorm(0.0, low, high)
-    ax.imshow(np.clip(values, low, high), cmap=PALETTE, norm=norm, aspect="auto")
+    image = ax.imshow(np.clip(values, low, high), cmap=PALETTE, norm=TwoSlopeNorm(0.0, low, high), aspect="auto")
     for (row, column), cell in placed.items():
-        ink = "white" if abs(np.log2(cell.speedup)) > DARK * high else INK
+        ink = ink_on(image.to_rgba(np.clip(np.log2(cell.speedup), low, high)))
         star = "★ " if (row, column) in starred else ""
         of_k = "\n" + _of_k(cell.setting).replace(", ", "\n") if with_k else ""
         text = f"{star}{messages.speedup(cell.speedup)}{of_k}"

@@ -10,6 +10,7 @@ from .. import messages, render
 
 _LABEL = {"description_width": "9em"}
 _WIDE = "30em"
+_TEXT_WIDE = "60em"
 
 
 def float_slider(label: str, value: float, low: float, high: float, step: float) -> ipywidgets.FloatSlider:
@@ -31,6 +32,18 @@ def menu(label: str, options: Sequence[str] | Sequence[tuple[str, object]], valu
     return ipywidgets.Dropdown(
         options=options, value=value, description=label, style=_LABEL, layout=ipywidgets.Layout(width=_WIDE)
     )
+
+
+def text_box(label: str, hint: str, *, height: str) -> ipywidgets.Textarea:
+    """A box for a text of several lines; the hint stands in it while it is empty."""
+    layout = ipywidgets.Layout(width=_TEXT_WIDE, max_width="100%", height=height)
+    return ipywidgets.Textarea(description=label, placeholder=hint, style=_LABEL, layout=layout)
+
+
+def text_line(label: str, hint: str) -> ipywidgets.Text:
+    """A box for one line; the hint stands in it while it is empty."""
+    layout = ipywidgets.Layout(width=_TEXT_WIDE, max_width="100%")
+    return ipywidgets.Text(description=label, placeholder=hint, style=_LABEL, layout=layout)
 
 
 def reset_button(controls: Sequence[ipywidgets.ValueWidget]) -> ipywidgets.Button:

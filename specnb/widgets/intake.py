@@ -23,12 +23,9 @@ class IntakeReader:
         self._worker = Worker()
         self.report: intake.Intake | None = None
         """What was read last."""
-        wide = ipywidgets.Layout(width="60em", max_width="100%")
-        self.text = ipywidgets.Textarea(
-            placeholder=messages.INTAKE_HINT, layout=ipywidgets.Layout(width="60em", max_width="100%", height="9em")
-        )
+        self.text = controls.text_box(messages.INTAKE_TEXT, messages.INTAKE_HINT, height="9em")
         self.file = ipywidgets.FileUpload(multiple=False, description=messages.INTAKE_FILE)
-        self.address = ipywidgets.Text(placeholder=messages.INTAKE_ADDRESS_HINT, layout=wide)
+        self.address = controls.text_line(messages.INTAKE_ADDRESS, messages.INTAKE_ADDRESS_HINT)
         self.k = ipywidgets.BoundedIntText(value=0, min=0, max=4096, description=messages.INTAKE_K)
         self.plain = ipywidgets.BoundedFloatText(value=0.0, min=0.0, max=1e6, description=messages.INTAKE_PLAIN)
         for field in (self.k, self.plain):

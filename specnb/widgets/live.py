@@ -55,9 +55,8 @@ class LiveGeneration(JobWidget):
         )
         self.format = controls.menu(messages.FORMAT_MENU, formats, self._lab.format)
         self.prompt = controls.menu(messages.PROMPT_MENU, [*PROMPTS, OWN_PROMPT], "rewrite")
-        self.own_text = ipywidgets.Textarea(
-            placeholder=messages.OWN_PROMPT_HINT, layout=ipywidgets.Layout(width="44em", height="5em", display="none")
-        )
+        self.own_text = controls.text_box(messages.OWN_PROMPT_LABEL, messages.OWN_PROMPT_HINT, height="5em")
+        self._prompt_chosen()
         self.k = controls.int_slider(messages.K_SLIDER, 6, 1, 16)
         self.p_min = controls.float_slider(messages.P_MIN_SLIDER, 0.0, 0.0, 0.95, 0.05)
         self.temperature = controls.float_slider(messages.TEMPERATURE_SLIDER, 0.0, 0.0, 1.5, 0.1)
@@ -70,7 +69,7 @@ class LiveGeneration(JobWidget):
         self._empty_picture = render.png(empty)
         self.picture = controls.image(render.size_css_px(empty), self._empty_picture)
         inputs = (self.drafter, self.format, self.prompt, self.k, self.p_min, self.temperature, self.max_tokens)
-        self.prompt.observe(self._prompt_chosen, names="value")
+        self.prompt.observe(lambda _change: self._prompt_chosen(), names="value")
         self.show_refused.observe(lambda _change: self._show_stream(), names="value")
         buttons = ipywidgets.HBox([self.run_button, self.stop_button, controls.reset_button(inputs), self.show_refused])
         what = ipywidgets.VBox([self.drafter, self.format, self.prompt])
@@ -203,7 +202,7 @@ class LiveGeneration(JobWidget):
             raise ValueError(messages.OWN_PROMPT_EMPTY)
         return text
 
-    def _prompt_chosen(self, _change: object) -> None:
+    def _prompt_chosen(self) -> None:
         self.own_text.layout.display = "" if self.prompt.value == OWN_PROMPT else "none"
 
     def _repr_mimebundle_(self, **kwargs: object) -> dict[str, object]:

@@ -13,8 +13,10 @@ from ..text import Assembler
 _STYLES = {
     "kept": "background:#d6e9f8;color:#10324a;border-bottom:2px solid #0072b2",
     "own": "color:#1a1a1a",
-    "refused": "color:#8a3b00;text-decoration:line-through;opacity:.85",
+    "refused": "color:#8a3b00;text-decoration:line-through",
 }
+# Fixed ink needs fixed paper: the page's own may be dark.
+_PLATE = "background:#fff;color:#1a1a1a;padding:2px 6px"
 _BOX = (
     "font-family:ui-monospace,Menlo,Consolas,monospace;font-size:13px;line-height:1.7;white-space:pre-wrap;"
     "background:#fff;color:#1a1a1a;border:1px solid #bbb;border-radius:4px;padding:8px 10px;"
@@ -45,7 +47,8 @@ def stream_html(
 def legend_html() -> str:
     """What the marks mean."""
     names = {"kept": messages.KEPT_MARK, "own": messages.OWN_MARK, "refused": messages.REFUSED_MARK}
-    return " &nbsp; ".join(_span(kind, name) for kind, name in names.items())
+    marks = " &nbsp; ".join(_span(kind, name) for kind, name in names.items())
+    return f'<span style="{_PLATE}">{marks}</span>'
 
 
 def _span(kind: str, text: str) -> str:
