@@ -875,7 +875,7 @@ STEP_DRAFT_ROW = "draft"
 STEP_TARGET_ROW = "target says"
 STEP_TARGET_CACHE_ROW = "target's cache"
 STEP_DRAFT_CACHE_ROW = "draft's cache"
-STEP_AXIS = "place in the text, prompt included"
+STEP_AXIS = "place in the text: 0 is the pending token, 1 the first drafted one"
 STEP_NO_DRAFT_CACHE = "no cache of its own to show"
 STEP_START = "The last token of the text is pending: chosen, not yet fed"
 STEP_BONUS = "All kept: the last row gives one more token for free"
@@ -895,6 +895,7 @@ STEP_SLIDER = "step"
 STEP_RUN_MENU = "run"
 STEP_BACK, STEP_FORWARD = "Back", "Forward"
 STEP_PREVIOUS_ROUND, STEP_NEXT_ROUND, STEP_NEXT_REFUSAL = "Previous round", "Next round", "Next refusal"
+STEP_NO_RUN = 'There is no run to step through: give at least one, as {"its name": run}.'
 STEP_NO_REFUSAL = "No token is refused after this step."
 STEPPER_ALT = "Buttons and a slider that step through the rounds of a run, and a figure of the round at each step."
 
@@ -909,13 +910,13 @@ def token_unknown(token: int) -> str:
 
 
 def step_drafted(place: int, text: str) -> str:
-    return f"Draft: token {place} is {text}"
+    return f"Draft: token {place} is “{text}”"
 
 
 def step_stopped(reason: str, drafted: int, p_min: float) -> str:
     """reason: a value of ``stepping.Stop``."""
     if reason == "p_min":
-        return f"The next token's confidence is below p_min = {number(p_min)}: no further"
+        return f"The next token is less sure than p_min = {p_min:g}: the draft stops"
     if reason == "room":
         return "The draft ends: the budget has no room for more"
     return "The drafter has nothing to propose" if not drafted else "The drafter has nothing more to propose"
@@ -928,11 +929,11 @@ def step_pass(rows: int) -> str:
 
 
 def step_kept(place: int, text: str) -> str:
-    return f"Row {place}: the target says {text} too, so it is kept"
+    return f"Row {place}: the target says “{text}” too, so it is kept"
 
 
 def step_refused(place: int, drafted: str, own: str) -> str:
-    return f"Row {place}: the target says {own}, so {drafted} is refused"
+    return f"Row {place}: the target says “{own}”, so “{drafted}” is refused"
 
 
 def step_rolled_back(removed: int, gained: int) -> str:
@@ -952,12 +953,18 @@ def step_confidence(value: float) -> str:
 
 
 def step_below(p_min: float) -> str:
-    return f"<{number(p_min, 2)}"
+    return f"<{p_min:g}"
 
 
 def step_readout(at: int, of: int, title: str, told: str) -> str:
     """Under the slider, as HTML."""
     return f"Step {at} of {of}. <b>{html.escape(title)}.</b> {html.escape(told)}"
+
+
+def step_so_far(before: str, added: str) -> str:
+    """The text around a round, as HTML: what stood there before, and underlined what the round has added."""
+    shown = [html.escape(part.replace("\n", "↵")) for part in (before, added)]
+    return f'<br><span style="white-space: pre-wrap">… {shown[0]}<u>{shown[1]}</u></span>'
 
 
 def step_alt(title: str, label: str, told: str) -> str:
@@ -970,12 +977,15 @@ def step_told(
     caches: Sequence[tuple[str, int, int]],
 ) -> str:
     """In words what the cells show. draft, target: (text, mark). caches: (whose, tokens held, cells removed)."""
-    marked = [listed(f"{text} ({mark})" if mark else text for text, mark in cells) for cells in (draft, target)]
-    parts = [f"{row}: {told}." for row, told in zip((STEP_DRAFT_ROW, STEP_TARGET_ROW), marked, strict=True) if told]
+    parts = [
+        f"{row[0].upper()}{row[1:]}: {listed(f'“{text}” ({mark})' if mark else f'“{text}”' for text, mark in cells)}."
+        for row, cells in ((STEP_DRAFT_ROW, draft), (STEP_TARGET_ROW, target))
+        if cells
+    ]
     for whose, held, removed in caches:
         cut = f", {removed} removed" if removed else ""
-        parts.append(f"{whose}: {counted(held, 'token')} held{cut}.")
-    return " ".join(part[0].upper() + part[1:] for part in parts)
+        parts.append(f"{whose[0].upper()}{whose[1:]}: {counted(held, 'token')} held{cut}.")
+    return " ".join(parts)
 
 
 # --- diagnoses --------------------------------------------------------------------------------

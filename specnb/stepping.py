@@ -310,10 +310,10 @@ class Vocabulary(Protocol):
 
 
 def texts_of(runs: Iterable[Run], vocabulary: Vocabulary) -> TokenTexts:
-    """The text of every token that a step of these runs can show."""
+    """The text of every token in these runs, drafted ones included."""
     tokens: set[int] = set()
     for run in runs:
-        tokens.update(run.prompt_tokens[-1 - TAIL :], run.tokens, *(cycle.drafted for cycle in run.cycles))
+        tokens.update(run.prompt_tokens, run.tokens, *(cycle.drafted for cycle in run.cycles))
     return TokenTexts({token: _text(token, vocabulary) for token in sorted(tokens)})
 
 

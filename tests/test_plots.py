@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from matplotlib.axes import Axes
 
-from specnb import cards, floor, messages, plots, render, theory
+from specnb import cards, floor, messages, plots, render, stepping, theory
 from specnb.records import (
     PLAIN,
     AcceptanceByRule,
@@ -166,6 +166,9 @@ ROUNDING = Rounding("Q4_0", 64, 37.0, ((1, 0.0, 0), (8, 0.0, 0), (64, 0.5, 64)),
 LAYER_SETS = {"first layers only": [(0.9, 0.5), (0.8, 0.4)], "least missed": [(0.9, 0.8)]}
 CARDS = tuple(cards.shelf().cards.values())
 SAME_ALPHA = cards.same_alpha(CARDS, 0.7, gamma=0.1)
+
+WORDS = {i: f" token {i}" for i in range(20)}
+STEPS, LONG_STEPS = stepping.steps(run(12)), stepping.steps(run(5, k=16))
 
 FIGURES: dict[str, tuple[Callable[..., Axes], Callable[[], str]]] = {
     "machine_cards": (lambda **ax: plots.plot_cards(CARDS, **ax), lambda: plots.describe_cards(CARDS)),
@@ -360,6 +363,18 @@ FIGURES: dict[str, tuple[Callable[..., Axes], Callable[[], str]]] = {
     "race": (
         lambda **ax: plots.plot_race([run(30), run(20)], recorded="", **ax),
         lambda: plots.describe_race([run(30), run(20)]),
+    ),
+    "step_refused": (
+        lambda **ax: plots.plot_step(STEPS[-1], WORDS, recorded="", **ax),
+        lambda: plots.describe_step(STEPS[-1], WORDS),
+    ),
+    "step_begins": (
+        lambda **ax: plots.plot_step(STEPS[0], {}, **ax),
+        lambda: plots.describe_step(STEPS[0], {}),
+    ),
+    "step_long": (
+        lambda **ax: plots.plot_step(LONG_STEPS[-1], WORDS, **ax),
+        lambda: plots.describe_step(LONG_STEPS[-1], WORDS),
     ),
     "timeline": (lambda **ax: plots.plot_run_timeline(run(30), **ax), lambda: plots.describe_run_timeline(run(30))),
     "timeline_long": (

@@ -87,6 +87,7 @@ from .lossless import (
 )
 from .race import describe_race, plot_race
 from .runs import describe_run_timeline, plot_run_timeline
+from .stepping import describe_step, live_step, plot_step, step_title, tell_step
 from .sweep import describe_drafters_by_kind, describe_sweep, plot_drafters_by_kind, plot_sweep
 
 __all__ = [
@@ -128,6 +129,7 @@ __all__ = [
     "describe_shape_staircases",
     "describe_speedup_over_gamma",
     "describe_speedup_over_k",
+    "describe_step",
     "describe_sweep",
     "describe_time_shares",
     "describe_two_terms",
@@ -135,6 +137,7 @@ __all__ = [
     "live_expected_tokens",
     "live_speedup_over_gamma",
     "live_speedup_over_k",
+    "live_step",
     "plot_acceptance_and_alpha",
     "plot_acceptance_by_rule",
     "plot_adaptive",
@@ -169,9 +172,12 @@ __all__ = [
     "plot_shape_staircases",
     "plot_speedup_over_gamma",
     "plot_speedup_over_k",
+    "plot_step",
     "plot_sweep",
     "plot_time_shares",
     "plot_two_terms",
     "png",
     "show",
+    "step_title",
+    "tell_step",
 ]

@@ -7,6 +7,7 @@ from .gamma import GammaExplorer
 from .intake import IntakeReader
 from .live import LiveGeneration
 from .race import AdaptiveRace
+from .stepper import RoundStepper
 from .stream import legend_html, stream_html
 from .sweep import LongSweep
 
@@ -17,6 +18,7 @@ __all__ = [
     "IntakeReader",
     "LiveGeneration",
     "LongSweep",
+    "RoundStepper",
     "legend_html",
     "stream_html",
 ]
