@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -69,3 +70,15 @@ def test_an_interrupted_benchmark_goes_on_with_what_is_missing(tmp_path, monkeyp
     )
     assert lossless.run(quick=False)["combinations"] == 4
     assert not (tmp_path / "bench-lossless.jsonl").exists(), "complete: the next one starts anew"
+
+
+def test_a_worker_ends_when_its_benchmark_was_killed(monkeypatch):
+    """While the parent lives, and in no worker at all, every setting is asked for."""
+    settings = (("ngram_simple", 2, 0.0), ("ngram_mod", 4, 0.0))
+    assert tuple(lossless._while_wanted(settings)) == settings
+    alive = iter((True, False))
+    monkeypatch.setattr(lossless, "parent_process", lambda: SimpleNamespace(is_alive=lambda: next(alive)))
+    wanted = lossless._while_wanted(settings)
+    assert next(wanted) == settings[0]
+    with pytest.raises(SystemExit):
+        next(wanted)

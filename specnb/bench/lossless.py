@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, replace
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
 
 from .. import backend, drafters, equivalence, machine, models, trained
 from ..journal import Journal
@@ -166,7 +166,16 @@ def _rows_of(answer: Answer) -> list[Row]:
     if answer.settings[0][0] in HEADS:
         lab.drafter(HEADS[0])  # from now on the target keeps its states, for plain decoding as well
     plain = lab.run(PROMPTS[answer.kind], k=0, sampling=answer.sampling, max_tokens=LONG_TOKENS)
-    return [_row(lab, answer, plain, *setting) for setting in answer.settings]
+    return [_row(lab, answer, plain, *setting) for setting in _while_wanted(answer.settings)]
+
+
+def _while_wanted(settings: Iterable[tuple[str, int, float]]) -> Iterator[tuple[str, int, float]]:
+    """Ends a worker whose benchmark was killed: nobody would hear its answer, and it would hold a core for minutes."""
+    for setting in settings:
+        parent = parent_process()
+        if parent is not None and not parent.is_alive():
+            raise SystemExit
+        yield setting
 
 
 def _row(lab: Lab, answer: Answer, plain: Run, name: str, k: int, p_min: float) -> Row:
