@@ -24,7 +24,7 @@ WORDS = {
     "bootstrap": r"\bbootstrap\b",
     "break-even": r"\bbreaks?[ -]even\b",
     "cliff": r"\bcliffs?\b",
-    "concurrency": r"\bconcurrency\b|\brequests at once\b|\bunder load\b",
+    "concurrency": r"\bconcurrency\b(?! control)|\brequests at once\b|\bunder load\b",
     "context length": r"\bcontext length\b|(?<=\*)context(?=\*)",
     "cycle": r"\bcycles?\b",
     "decode": r"(?<!speculative )\bdecod(?:e|ing)\b",
