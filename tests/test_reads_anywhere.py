@@ -21,14 +21,15 @@ from matplotlib.axes import Axes
 from matplotlib.backend_bases import RendererBase
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
+from matplotlib.patches import Patch
 from matplotlib.text import Text
 from matplotlib.transforms import Bbox
-from test_plots import FIGURES, M5, PACKAGE, spoken_literals
+from test_plots import FIGURES, M5, PACKAGE, run, spoken_literals
 from toy_lab import PLAN, ToyLab
 
 from specnb import messages, render, widgets
 from specnb.plots import ledger, style, sweep
-from specnb.records import Cycle, Loop
+from specnb.records import Cycle, Loop, TokenTexts
 
 FOLDER = Path(__file__).resolve().parent.parent / "notebooks"
 NOTEBOOKS = sorted(file for file in FOLDER.rglob("*.ipynb") if ".ipynb_checkpoints" not in file.parts)
@@ -211,13 +212,14 @@ def test_no_two_series_share_a_marker_or_a_colour():
 
 
 def mark(handle: Artist) -> tuple[object, ...]:
-    """What else than colour tells an entry of a legend: its marker, line, hatching, and whether it is hollow."""
+    """What else than colour tells an entry of a legend: marker, line, hatching, outline, and whether it is hollow."""
     if hasattr(handle, "get_marker"):
         hollow = handle.get_markerfacecolor() in ("none", "white")
         return handle.get_marker(), handle.get_linestyle(), hollow
     patch = handle.patches[0] if hasattr(handle, "patches") and handle.patches else handle
     hatch = patch.get_hatch() if hasattr(patch, "get_hatch") else None
-    return type(handle).__name__, hatch or ""
+    outline = (patch.get_linestyle(), patch.get_linewidth()) if isinstance(patch, Patch) else ()
+    return type(handle).__name__, hatch or "", *outline
 
 
 def colour_of(handle: Artist) -> object:
@@ -380,6 +382,7 @@ BUILD = {
     "IntakeReader": lambda: widgets.IntakeReader({"M5 Pro": M5}),
     "LiveGeneration": lambda: widgets.LiveGeneration(toy_lab()),
     "LongSweep": lambda: widgets.LongSweep(toy_lab(), PLAN),
+    "RoundStepper": lambda: widgets.RoundStepper({"a run": run(3)}, TokenTexts({1: "word"})),
 }
 
 

@@ -22,6 +22,7 @@ from .style import (
     PALE,
     SMALL,
     VERMILLION,
+    WARNING_TEXT,
     axes_of,
     label_of,
     legend_below,
@@ -46,7 +47,7 @@ _LOOKS: Mapping[Mark, dict[str, object]] = {
     Mark.PENDING: {"facecolor": "#fdf1d6", "edgecolor": ORANGE, "linewidth": 2.2},
     Mark.DRAFTED: {"facecolor": "white", "edgecolor": BLUE, "linestyle": "--"},
     Mark.KEPT: {"facecolor": "#d6e9f8", "edgecolor": BLUE},
-    Mark.REFUSED: {"facecolor": "#fbe3d6", "edgecolor": VERMILLION},
+    Mark.REFUSED: {"facecolor": "#fbe3d6", "edgecolor": VERMILLION, "linestyle": "-."},
     Mark.UNTESTED: {"facecolor": PALE, "edgecolor": GREY, "linestyle": ":"},
     Mark.BELOW_P_MIN: {"facecolor": "white", "edgecolor": VERMILLION, "linestyle": ":"},
     Mark.UNREAD: {"facecolor": "white", "edgecolor": GREY, "linestyle": "--"},
@@ -57,7 +58,7 @@ _LOOKS: Mapping[Mark, dict[str, object]] = {
     Mark.NOT_FED: {"facecolor": "white", "edgecolor": ORANGE, "linestyle": "--"},
 }
 _PLAIN = {"linewidth": 1.0, "linestyle": "-", "hatch": None}
-_SIGNS = {True: (messages.STEP_SAME, BLUE), False: (messages.STEP_DIFFERENT, VERMILLION)}
+_SIGNS = {True: (messages.STEP_SAME, BLUE), False: (messages.STEP_DIFFERENT, WARNING_TEXT)}
 _STRUCK = (Mark.REFUSED, Mark.REMOVED)
 _FAINT = (Mark.UNTESTED, Mark.NOT_LOOKED_AT, Mark.UNREAD, Mark.REMOVED, Mark.NOT_FED)
 
