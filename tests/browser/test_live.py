@@ -76,6 +76,24 @@ def test_stop_ends_the_run_and_the_next_one_works(notebook):
     run_to_the_end(page)
 
 
+def test_dragging_while_the_model_runs_leaves_the_run_as_it_was_set(notebook):
+    page = notebook
+    jupyter.choose(page, "drafter", "draft_model")
+    jupyter.press(jupyter.slider(page, "new tokens"), "End")
+    k = jupyter.slider(page, "k")
+    asked = int(jupyter.readout(k))
+    button(page, "Run").click()
+    page.wait_for_function("() => document.querySelector('.widget-html-content [role=log]').innerText.length > 20")
+    for key in ("ArrowRight", "ArrowLeft", "ArrowRight") * 10:
+        jupyter.press(k, key)
+    assert int(jupyter.readout(k)) == asked + 10
+    page.wait_for_function(DONE, timeout=120_000)
+    assert jupyter.errors(page) == []
+    assert jupyter.ask_kernel(page, "print(live.runs[-1].k)") == str(asked)
+    jupyter.press(k, "ArrowLeft", 10)
+    jupyter.press(jupyter.slider(page, "new tokens"), "Home")
+
+
 def test_refused_tokens_can_be_hidden(notebook):
     page = notebook
     jupyter.choose(page, "drafter", "layer_skip")
