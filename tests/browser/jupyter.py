@@ -1,14 +1,92 @@
-"""What the browser tests do to a notebook: open it, run it, find a widget, use it."""
+"""JupyterLab in headless Chromium, and what the browser tests do to a notebook: open it, run it, use a widget."""
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-from playwright.sync_api import Browser, Locator, Page
+from playwright.sync_api import Browser, Locator, Page, sync_playwright
 
 RUN_ALL_MS = 300_000
 WAIT_MS = 30_000
+
+ROOT = Path(__file__).resolve().parents[2]
+NO_CHROMIUM = "there is no Chromium on this machine. On Debian and Ubuntu: apt-get install chromium"
+CHROMIUM_ARGUMENTS = [
+    "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update", "--disable-sync",
+    "--no-first-run",
+]  # fmt: skip
+SETTINGS = {
+    # Every cell is in the page, not only those in view, so that a test can wait for any of them.
+    "@jupyterlab/notebook-extension/tracker": {"windowingMode": "none"},
+    "@jupyterlab/apputils-extension/notification": {"fetchNews": "false", "checkForUpdates": False},
+    "@jupyterlab/docmanager-extension/plugin": {"autosave": False},
+}
+
+
+def find_chromium() -> str | None:
+    return shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+
+
+@contextmanager
+def browser(chromium: str) -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=chromium, args=CHROMIUM_ARGUMENTS)
+        yield opened
+        opened.close()
+
+
+@contextmanager
+def lab(folder: Path) -> Iterator[str]:
+    """Address of a running JupyterLab that shows ``folder``, into which the notebooks are copied."""
+    shutil.copytree(ROOT / "notebooks", folder / "notebooks", ignore=shutil.ignore_patterns(".ipynb_checkpoints"))
+    settings = folder / "settings"
+    for name, values in SETTINGS.items():
+        file = settings / f"{name}.jupyterlab-settings"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps(values), encoding="utf-8")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    environment = os.environ | {
+        "JUPYTERLAB_SETTINGS_DIR": str(settings),
+        "JUPYTER_CONFIG_DIR": str(folder / "config"),
+        "SPECNB_GUESSES": str(folder / "guesses.json"),
+        "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])),
+    }
+    log = (folder / "server.log").open("w")
+    server = subprocess.Popen(
+        [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--expose-app-in-browser",
+         f"--port={port}", "--ip=127.0.0.1", "--IdentityProvider.token=", f"--ServerApp.root_dir={folder}"],
+        env=environment, stdout=log, stderr=subprocess.STDOUT, cwd=folder,
+    )  # fmt: skip
+    try:
+        _wait_for(f"http://127.0.0.1:{port}/api", server, folder / "server.log")
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        server.terminate()
+        server.wait(20)
+        log.close()
+
+
+def _wait_for(address: str, server: subprocess.Popen[bytes], log: Path) -> None:
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and server.poll() is None:
+        try:
+            with urllib.request.urlopen(address, timeout=2):
+                return
+        except OSError:
+            time.sleep(0.3)
+    raise RuntimeError(f"JupyterLab did not start:\n{log.read_text(encoding='utf-8')[-2000:]}")
 
 
 def run_notebook(browser: Browser, lab_url: str, name: str) -> Page:
@@ -48,6 +126,36 @@ def wait_for_the_end(page: Page) -> None:
             return raised || (prompts.length > 0 && prompts.every(p => /\\[\\d+\\]/.test(p)));
         }""",
         timeout=RUN_ALL_MS,
+    )
+
+
+def type_in(page: Page, index: int, source: str) -> None:
+    """Types over what stands in a cell."""
+    editor = page.locator(".jp-Notebook .jp-Cell").nth(index).locator(".cm-content")
+    editor.scroll_into_view_if_needed()
+    editor.click()
+    page.keyboard.press("ControlOrMeta+a")
+    page.keyboard.insert_text(source)
+    typed = page.evaluate(
+        "index => window.jupyterapp.shell.currentWidget.content.widgets[index].model.sharedModel.getSource()", index
+    )
+    assert typed == source, f"the editor made {typed!r} of {source!r}"
+
+
+def run_cell(page: Page, index: int) -> str:
+    """Runs one cell to its end; the text of its outputs. The name and text of an exception where it raises."""
+    return page.evaluate(
+        """async index => {
+            const notebook = window.jupyterapp.shell.currentWidget.content;
+            notebook.activeCellIndex = index;
+            notebook.deselectAll();
+            await window.jupyterapp.commands.execute('notebook:run-cell');
+            const said = notebook.widgets[index].model.outputs.toJSON().map(output =>
+                output.output_type === 'error' ? `${output.ename}: ${output.evalue}`
+                    : output.text ?? output.data['text/plain'] ?? '');
+            return said.flat().join('');
+        }""",
+        index,
     )
 
 
