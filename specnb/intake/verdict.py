@@ -159,7 +159,9 @@ def _diagnosis(
     low, high = reading.alpha
     alphas = (low,) if reading.counts.k is None else (low, high)
     first, *others = (
-        diagnose.diagnose(k=k, alpha=alpha, verify_ms=staircase, draft_ms=draft_ms, plain_ms=plain_ms)
+        diagnose.diagnose(
+            k=k, alpha=alpha, tested=reading.tested, verify_ms=staircase, draft_ms=draft_ms, plain_ms=plain_ms
+        )
         for alpha in alphas
     )
     return first if all(other.name == first.name for other in others) else None

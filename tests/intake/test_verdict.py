@@ -95,3 +95,9 @@ def test_bad_costs_are_refused_with_the_number():
         intake.judge(reading, staircase={1: 5.0, 2: -4.0, 4: 5.0})
     with pytest.raises(ValueError, match="draft_ms"):
         intake.judge(reading, staircase=STAIRCASE, draft_ms=-1.0)
+
+
+@pytest.mark.parametrize(("cycles", "name"), [(9, "too few tokens"), (900, "structural")])
+def test_nothing_kept_of_a_few_tokens_may_be_chance(cycles, name):
+    seen = ObservedCounts("tool", "", cycles, 0, drafts=(cycles, cycles), passes=(cycles, cycles), k=1)
+    assert intake.judge(intake.read(seen)).diagnosis.name == name
