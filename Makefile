@@ -54,7 +54,7 @@ test: $(STAMPS)/test
 
 notebooks: $(STAMPS)/test
 	@echo "specnb: executing the notebooks in place; allow two minutes for each."
-	@$(PY) tests/notebooks/execute.py notebooks
+	@$(PY) tests/notebooks/execute.py notebooks notebooks/solutions
 
 lint: $(STAMPS)/test
 	@echo "specnb: checking the style of specnb and tests."
