@@ -54,12 +54,12 @@ _LOOKS: Mapping[Mark, dict[str, object]] = {
     Mark.OWN: {"facecolor": "#d5efe6", "edgecolor": GREEN, "linewidth": 1.8},
     Mark.NOT_LOOKED_AT: {"facecolor": PALE, "edgecolor": GREY, "linestyle": ":"},
     Mark.HELD: {"facecolor": "#e4e4e4", "edgecolor": "#666666"},
-    Mark.REMOVED: {"facecolor": "white", "edgecolor": VERMILLION, "hatch": "////"},
+    Mark.REMOVED: {"facecolor": "white", "edgecolor": VERMILLION, "hatch": "//"},
     Mark.NOT_FED: {"facecolor": "white", "edgecolor": ORANGE, "linestyle": "--"},
 }
 _PLAIN = {"linewidth": 1.0, "linestyle": "-", "hatch": None}
 _SIGNS = {True: (messages.STEP_SAME, BLUE), False: (messages.STEP_DIFFERENT, WARNING_TEXT)}
-_STRUCK = (Mark.REFUSED, Mark.REMOVED)
+_STRUCK = (Mark.REFUSED,)
 _FAINT = (Mark.UNTESTED, Mark.NOT_LOOKED_AT, Mark.UNREAD, Mark.REMOVED, Mark.NOT_FED)
 
 

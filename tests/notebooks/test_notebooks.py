@@ -15,7 +15,7 @@ MOST_LINES = 25
 LIVE_TWICE = ("00", "04", "07")
 """Executed a second time with the model too: a lab, a widget with a model, and copies of models are left behind."""
 
-WIDGETS = "AdaptiveRace|CycleCostExplorer|GammaExplorer|LiveGeneration|LongSweep"
+WIDGETS = "AdaptiveRace|CycleCostExplorer|GammaExplorer|LiveGeneration|LongSweep|ManyMachines|RoundStepper"
 EACH = pytest.mark.parametrize("file", NOTEBOOKS, ids=lambda file: file.stem)
 
 
