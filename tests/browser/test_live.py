@@ -11,8 +11,8 @@ pytestmark = [pytest.mark.browser, pytest.mark.model]
 DONE = "() => [...document.querySelectorAll('.widget-html-content')].some(e => /^Done/.test(e.innerText))"
 
 RACED = "() => [...document.querySelectorAll('.widget-html-content')].some(e => /^Adaptive: /.test(e.innerText))"
-LIVE_PICTURE, RACE_PICTURE = 0, 1
-"""Which widget image of the page is whose."""
+LIVE_PICTURE, RACE_PICTURE = 0, 2
+"""Which widget image of the page is whose; the stepper's is between them."""
 
 
 @pytest.fixture(scope="module")
