@@ -21,7 +21,7 @@ from ..prompts import PROMPTS
 from ..records import Setting, Sweep
 
 FORMAT, QUICK_FORMAT = "F32", "Q4_0"
-AGAIN, QUICK_AGAIN = 5, 3
+AGAIN, QUICK_AGAIN = 9, 3
 """Interleaved repeats of the last comparison."""
 
 PLAN = sweep.Plan(
