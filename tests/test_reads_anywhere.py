@@ -27,7 +27,8 @@ from matplotlib.transforms import Bbox
 from test_plots import FIGURES, M5, PACKAGE, run, spoken_literals
 from toy_lab import PLAN, ToyLab
 
-from specnb import messages, render, widgets
+from specnb import drafters, messages, render, widgets
+from specnb.adaptive import Adaptive
 from specnb.plots import ledger, style, sweep
 from specnb.records import Cycle, Loop, TokenTexts
 
@@ -113,6 +114,19 @@ def test_every_picture_of_a_page_has_alt_text_and_exists(page: Path):
 def assert_described(text: str, where: str) -> None:
     for alt in [*re.findall(r"!\[([^\]]*)\]\(", text), *images(text)]:
         assert alt.strip(), f"a picture without alt text in {where}"
+
+
+@pytest.mark.parametrize("page", ["README.md", "notebooks/00_start_here.ipynb"])
+def test_every_notebook_is_on_the_map(page: str):
+    text = (FOLDER.parent / page).read_text(encoding="utf-8")
+    for file in FOLDER.glob("*.ipynb"):
+        assert f"{file.name})" in text or page.endswith(file.name), file.name
+
+
+def test_the_table_of_notebook_04_has_a_row_for_every_drafter():
+    tables = [cell.source for cell in read(FOLDER / "04_live_generation.ipynb").cells if "| drafter |" in cell.source]
+    named = set(re.findall(r"`(\w+)`", "".join(row.split("|")[1] for row in tables[0].splitlines() if "|" in row)))
+    assert named == {*drafters.names(), Adaptive.name} - {drafters.NoDrafter.name}
 
 
 # --- colours ----------------------------------------------------------------------------------

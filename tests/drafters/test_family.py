@@ -69,6 +69,10 @@ def test_the_menu():
     )
 
 
+def test_every_look_up_is_tested_here():
+    assert set(drafters.LOOK_UPS) - {type(make()) for make in DRAFTERS.values()} == {NgramSimple}, "it is in the chain"
+
+
 @pytest.mark.parametrize("name", DRAFTERS)
 @pytest.mark.parametrize("sampling", SAMPLINGS, ids=["greedy", "T=0.7", "T=1"])
 @pytest.mark.parametrize(("k", "n_min"), [(0, 0), (1, 0), (4, 0), (4, 3), (16, 0)])
