@@ -111,6 +111,14 @@ def test_no_label_makes_a_file_outside_the_folder(label, tmp_path):
 # --- the shelf ---------------------------------------------------------------------------------------------
 
 
+def test_every_card_of_the_project_loads_and_is_named_after_its_label():
+    shelf = cards.shelf()
+    assert not shelf.refused
+    assert {stem: cards.file_name(card) for stem, card in shelf.cards.items()} == {
+        stem: f"{stem}.json" for stem in shelf.cards
+    }
+
+
 def test_a_card_dropped_into_the_folder_appears(tmp_path):
     cards.remake(tmp_path)
     before = set(cards.shelf(tmp_path).cards)
