@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
 
@@ -324,6 +324,69 @@ def same_alpha(cards: Iterable[MachineCard], alpha: float, *, gamma: float = 0.0
         gain = theory.speedup(alpha, k, gamma * plain_ms, verify_ms, plain_ms) if k else 1.0
         found.append(SameAlpha(card.label, k, gain))
     return tuple(sorted(found, key=lambda each: -each.speedup))
+
+
+@dataclass(frozen=True, slots=True)
+class MachineCosts:
+    """What a cycle costs on one machine, as finely as it is known.
+
+    plain_ms: of a plain token. verify_ms: N -> ms, its staircase; a draft may then have any price. cycle_ms: k -> ms of
+    whole cycles, its own draft's price included, where nothing finer was published; only these ks are known.
+    """
+
+    label: str
+    plain_ms: float
+    verify_ms: Mapping[int, float] = field(default_factory=dict)
+    cycle_ms: Mapping[int, float] = field(default_factory=dict)
+
+    @property
+    def longest_k(self) -> int:
+        return max((0, *(n - 1 for n in self.verify_ms), *self.cycle_ms))
+
+    def speedup(self, alpha: float, k: int, gamma: float) -> float | None:
+        """Over plain decoding; gamma counts where there is a staircase. None for a k that was not measured."""
+        if k + 1 in self.verify_ms:
+            return theory.speedup(alpha, k, gamma * self.plain_ms, self.verify_ms, self.plain_ms)
+        if k in self.cycle_ms:
+            return theory.expected_tokens(alpha, k) * self.plain_ms / self.cycle_ms[k]
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """speedup: None where that k was not measured. own_price: whether the machine's own draft is in its cycles."""
+
+    label: str
+    speedup: float | None
+    own_price: bool
+
+
+def costs_of_cards(cards: Iterable[MachineCard]) -> tuple[MachineCosts, ...]:
+    """Of every card with a staircase, T(1) being the plain token."""
+    staircases = ((card.label, card.staircase.median_ms) for card in cards if card.staircase is not None)
+    return tuple(MachineCosts(label, verify_ms[1], verify_ms) for label, verify_ms in staircases)
+
+
+def costs_of_reports(reports: FieldReports) -> tuple[MachineCosts, ...]:
+    """Of every sweep over k with a plain speed: its drafts all have k tokens, so each point implies a cycle's cost."""
+    return tuple(
+        MachineCosts(
+            sweep.label,
+            1000.0 / sweep.plain_tokens_per_second,
+            cycle_ms={
+                point.k: theory.implied_cycle_ms(1.0 + point.k * point.acceptance_rate, point.tokens_per_second)
+                for point in sweep.points
+                if point.k and point.acceptance_rate is not None
+            },
+        )
+        for sweep in reports.sweeps
+        if sweep.varied == "k" and sweep.plain_tokens_per_second
+    )
+
+
+def verdicts(machines: Iterable[MachineCosts], alpha: float, k: int, *, gamma: float = 0.0) -> tuple[Verdict, ...]:
+    """What the same alpha and k bring on each machine, in their order."""
+    return tuple(Verdict(each.label, each.speedup(alpha, k, gamma), not each.verify_ms) for each in machines)
 
 
 # --- made again --------------------------------------------------------------------------------------------

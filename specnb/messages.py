@@ -974,18 +974,21 @@ def step_alt(title: str, label: str, told: str) -> str:
 def step_told(
     draft: Sequence[tuple[str, str]],
     target: Sequence[tuple[str, str]],
+    unread: int,
+    not_looked_at: int,
     caches: Sequence[tuple[str, int, int]],
 ) -> str:
-    """In words what the cells show. draft, target: (text, mark). caches: (whose, tokens held, cells removed)."""
-    parts = [
-        f"{row[0].upper()}{row[1:]}: {listed(f'“{text}” ({mark})' if mark else f'“{text}”' for text, mark in cells)}."
-        for row, cells in ((STEP_DRAFT_ROW, draft), (STEP_TARGET_ROW, target))
-        if cells
-    ]
+    """In words what the cells show. draft, target: (text, mark). caches: (whose, tokens held, cells removed).
+
+    unread, not_looked_at: rows of the target's pass still to be read, and those that never will be.
+    """
+    rows = [[f"“{text}” ({mark})" if mark else f"“{text}”" for text, mark in cells] for cells in (draft, target)]
+    rows[1] += [f"{counted(unread, 'row')} not read yet"] if unread else []
+    rows[1] += [f"{counted(not_looked_at, 'row')} never looked at"] if not_looked_at else []
+    parts = [(STEP_DRAFT_ROW, listed(rows[0])), (STEP_TARGET_ROW, listed(rows[1]))]
     for whose, held, removed in caches:
-        cut = f", {removed} removed" if removed else ""
-        parts.append(f"{whose[0].upper()}{whose[1:]}: {counted(held, 'token')} held{cut}.")
-    return " ".join(parts)
+        parts.append((whose, f"{counted(held, 'token')} held" + (f", {removed} removed" if removed else "")))
+    return " ".join(f"{row[0].upper()}{row[1:]}: {told}." for row, told in parts if told)
 
 
 # --- diagnoses --------------------------------------------------------------------------------
@@ -1764,6 +1767,45 @@ def same_alpha_alt(alpha: float, gamma: float, rows: Sequence[tuple[str, int, fl
     told = listed(f"{label} {same_alpha_entry(k, gain)}" for label, k, gain in rows)
     label = same_alpha_label(alpha, gamma)
     return f"{SAME_ALPHA_TITLE}: {label}. Speedup over plain decoding at the best k: {told}."
+
+
+MANY_TITLE = "The same alpha on many machines"
+MANY_OWN_PRICE = "its own draft's price included"
+MANY_UNMEASURED = "not measured at this k"
+MANY_FASTER, MANY_SLOWER, MANY_EVEN = "faster", "slower", "no difference"
+MANY_FREE = "drafts cost nothing"
+MANY_ALT = (
+    "Sliders for alpha, gamma and k, a box for free drafts, and a figure that says on which machines that is faster "
+    "than plain decoding and on which slower."
+)
+MANY_NONE = "There is no machine to compare: give at least one with a staircase or with whole cycles."
+
+
+def many_label(alpha: float, k: int, gamma: float) -> str:
+    price = "free drafts" if gamma == 0.0 else f"gamma = {number(gamma)}"
+    return f"α = {number(alpha)}, k = {k}, {price} where a price can be chosen"
+
+
+def many_verdict(gain: float | None) -> str:
+    """A speedup over plain decoding and what to call it; None: not measured."""
+    if gain is None:
+        return MANY_UNMEASURED
+    told = speedup(gain)
+    if told == speedup(1.0):
+        return f"{MANY_EVEN}: {told}"
+    return f"{MANY_FASTER if gain > 1.0 else MANY_SLOWER}: {told}"
+
+
+def many_told(faster: Sequence[str], slower: Sequence[str], unmeasured: Sequence[str]) -> str:
+    """Under the sliders, as HTML. The names of machines with each verdict."""
+    parts = [(MANY_FASTER, faster), (MANY_SLOWER, slower), (MANY_UNMEASURED, unmeasured)]
+    return "; ".join(f"<b>{verdict}</b>: {html.escape(listed(names))}" for verdict, names in parts if names) + "."
+
+
+def many_alt(alpha: float, k: int, gamma: float, rows: Sequence[tuple[str, float | None]]) -> str:
+    """rows: (machine, speedup)."""
+    told = "; ".join(f"{label} {many_verdict(gain)}" for label, gain in rows)
+    return f"{MANY_TITLE}: {many_label(alpha, k, gamma)}. Speedup over plain decoding: {told}."
 
 
 def no_cards() -> str:

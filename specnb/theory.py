@@ -214,6 +214,18 @@ def cycle_ms(k: int, draft_ms: float, verify_ms: Mapping[int, float], *, other_m
     return drafting + _pass_ms(verify_ms, k + 1) + _checked_ms("other_ms", other_ms)
 
 
+def implied_cycle_ms(tokens_per_cycle: float, tokens_per_second: float) -> float:
+    """Milliseconds of one whole cycle, drafts and everything else included, from what a run printed.
+
+    ValueError for fewer than one token a cycle and for a speed that is not above 0.
+    """
+    if not 1.0 <= tokens_per_cycle < np.inf:
+        raise ValueError(f"A cycle emits at least one token; got {tokens_per_cycle} tokens per cycle.")
+    if not 0.0 < tokens_per_second < np.inf:
+        raise ValueError(f"tokens_per_second must be above 0 and finite; got {tokens_per_second}.")
+    return 1000.0 * tokens_per_cycle / tokens_per_second
+
+
 def ms_per_token(
     alpha: Alpha, k: int, draft_ms: float, verify_ms: Mapping[int, float], *, other_ms: float = 0.0
 ) -> Alpha:

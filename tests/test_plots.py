@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from matplotlib.axes import Axes
 
-from specnb import cards, floor, messages, plots, render, stepping, theory
+from specnb import cards, floor, messages, plots, render, stepping, store, theory
 from specnb.records import (
     PLAIN,
     AcceptanceByRule,
@@ -167,6 +167,9 @@ LAYER_SETS = {"first layers only": [(0.9, 0.5), (0.8, 0.4)], "least missed": [(0
 CARDS = tuple(cards.shelf().cards.values())
 SAME_ALPHA = cards.same_alpha(CARDS, 0.7, gamma=0.1)
 
+MANY = cards.costs_of_cards(CARDS[:3]) + cards.costs_of_reports(store.load_field_reports())
+VERDICTS = cards.verdicts(MANY, 0.7, 3, gamma=0.15)
+UNMEASURED = cards.verdicts(MANY, 1.0, 7)
 WORDS = {i: f" token {i}" for i in range(20)}
 STEPS, LONG_STEPS = stepping.steps(run(12)), stepping.steps(run(5, k=16))
 
@@ -363,6 +366,14 @@ FIGURES: dict[str, tuple[Callable[..., Axes], Callable[[], str]]] = {
     "race": (
         lambda **ax: plots.plot_race([run(30), run(20)], recorded="", **ax),
         lambda: plots.describe_race([run(30), run(20)]),
+    ),
+    "many_machines": (
+        lambda **ax: plots.plot_machines(VERDICTS, 0.7, 3, gamma=0.15, **ax),
+        lambda: plots.describe_machines(VERDICTS, 0.7, 3, gamma=0.15),
+    ),
+    "many_machines_unmeasured": (
+        lambda **ax: plots.plot_machines(UNMEASURED, 1.0, 7, gamma=0.0, **ax),
+        lambda: plots.describe_machines(UNMEASURED, 1.0, 7, gamma=0.0),
     ),
     "step_refused": (
         lambda **ax: plots.plot_step(STEPS[-1], WORDS, recorded="", **ax),

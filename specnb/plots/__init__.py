@@ -85,6 +85,7 @@ from .lossless import (
     plot_rounding,
     plot_rule_counts,
 )
+from .machines import describe_machines, live_machines, plot_machines
 from .race import describe_race, plot_race
 from .runs import describe_run_timeline, plot_run_timeline
 from .stepping import describe_step, live_step, plot_step, step_title, tell_step
@@ -118,6 +119,7 @@ __all__ = [
     "describe_ledger_errors",
     "describe_load",
     "describe_load_price",
+    "describe_machines",
     "describe_misses",
     "describe_p_min",
     "describe_position_acceptance",
@@ -135,6 +137,7 @@ __all__ = [
     "describe_two_terms",
     "live_cycle",
     "live_expected_tokens",
+    "live_machines",
     "live_speedup_over_gamma",
     "live_speedup_over_k",
     "live_step",
@@ -161,6 +164,7 @@ __all__ = [
     "plot_ledger_errors",
     "plot_load",
     "plot_load_price",
+    "plot_machines",
     "plot_misses",
     "plot_p_min",
     "plot_position_acceptance",

@@ -232,13 +232,19 @@ def step_title(step: Step, texts: Mapping[int, str]) -> str:
 
 def tell_step(step: Step, texts: Mapping[int, str]) -> str:
     """What the cells show, in words."""
-    rows = [
-        [(_text(cell, texts, step.round.p_min), messages.STEP_MARKS.get(cell.mark.value, "")) for cell in cells]
-        for cells in (draft_cells(step), target_cells(step))
-    ]
+    target = target_cells(step)
+    draft, said = (
+        [(_read(cell.token, texts), messages.STEP_MARKS.get(cell.mark.value, "")) for cell in cells]
+        for cells in (_known(draft_cells(step)), _known(target))
+    )
+    left = [sum(cell.mark is mark for cell in target) for mark in (Mark.UNREAD, Mark.NOT_LOOKED_AT)]
     caches = ((messages.STEP_TARGET_CACHE_ROW, target_cache(step)), (messages.STEP_DRAFT_CACHE_ROW, draft_cache(step)))
     told = [(whose, _held(step, cells), _removed(cells)) for whose, cells in caches if cells is not None]
-    return messages.step_told(*rows, told)
+    return messages.step_told(draft, said, *left, told)
+
+
+def _known(cells: Sequence[Cell]) -> list[Cell]:
+    return [cell for cell in cells if cell.token is not None]
 
 
 def _held(step: Step, cells: Sequence[Cell]) -> int:

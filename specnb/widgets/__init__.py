@@ -6,6 +6,7 @@ from .cycle_cost import CycleCostExplorer
 from .gamma import GammaExplorer
 from .intake import IntakeReader
 from .live import LiveGeneration
+from .machines import ManyMachines
 from .race import AdaptiveRace
 from .stepper import RoundStepper
 from .stream import legend_html, stream_html
@@ -18,6 +19,7 @@ __all__ = [
     "IntakeReader",
     "LiveGeneration",
     "LongSweep",
+    "ManyMachines",
     "RoundStepper",
     "legend_html",
     "stream_html",

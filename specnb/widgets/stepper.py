@@ -56,7 +56,8 @@ class RoundStepper:
             layout=ipywidgets.Layout(flex_flow="row wrap"),
         )  # fmt: skip
         inputs = ipywidgets.Box([self.run, self.step], layout=ipywidgets.Layout(flex_flow="row wrap"))
-        self.view = ipywidgets.VBox([inputs, buttons, self.readout, self.picture])
+        # The words last: their lines come and go, and the picture must not move.
+        self.view = ipywidgets.VBox([inputs, buttons, self.picture, self.readout])
 
     @property
     def shown(self) -> Step:
