@@ -149,9 +149,9 @@ def _rejection() -> Exercise:
         nudge="Where the draft proposes a token too often, keep it less often; what it proposes too seldom has to come "
         "from the refusals.",
         hints=(
-            "Keep the token if random.random() < p_target[token] / p_draft[token].",
+            "random.random() is below x with probability x, so one comparison keeps a token as often as the rule says.",
             "After a refusal, draw from what is left of p_target where it is larger than p_draft.",
-            "left = np.maximum(0, p_target - p_draft); random.choice(len(left), p=left / left.sum()).",
+            "np.maximum(0, differences) sets the negative ones to 0; random.choice wants probabilities that sum to 1.",
         ),
         pairs=PAIRS,
         calls=4000,

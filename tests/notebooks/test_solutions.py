@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -25,6 +26,8 @@ from .answers import (
 )
 
 MOST_LINES = 14
+SHORTEST_GIVEAWAY = 12
+"""Characters: shorter pieces of code stand in any text about tokens."""
 EACH = pytest.mark.parametrize("file", SOLUTIONS, ids=lambda file: file.stem)
 TO_REPLY = "execute_result"
 
@@ -112,6 +115,14 @@ def test_a_workbook_notebook_asks_and_does_not_tell(file: Path):
         assert not any(right[exercise_id] in source for source in sources), f"{exercise_id} is solved in the notebook"
         assert all(f'hint("{exercise_id}"' not in source or f'hint("{exercise_id}", 1)' in source for source in sources)
         assert any(f'hint("{exercise_id}", 1)' in source for source in sources), f"{exercise_id} offers no hint"
+
+
+def test_no_hint_holds_a_line_of_the_solution():
+    for exercise_id, solution in solutions().items():
+        lines = [re.sub(r"^(answer = |return |if )|:$", "", line.strip()) for line in solution.splitlines()]
+        for text in (exercises()[exercise_id].nudge, *exercises()[exercise_id].hints):
+            told = [line for line in lines if len(line) >= SHORTEST_GIVEAWAY and line in text]
+            assert not told, f"{exercise_id}: {text!r} says {told}"
 
 
 def test_notebook_and_solutions_link_to_each_other():
