@@ -1727,9 +1727,9 @@ def card_choice(choice: Choice) -> tuple[str, str, str]:
     if choice.interval is None:
         return kind, setting, f"{gain}; no interval is known"
     gain = at_interval(gain, *map(speedup, choice.interval))
-    if choice.verdict == "off":
+    if choice.verdict != "on":  # what is not surely faster is not advised either
         return kind, CARD_OFF, f"best other: {setting}, {gain}"
-    return kind, setting, gain if choice.verdict == "on" else f"{gain}, not certain"
+    return kind, setting, gain
 
 
 def card_alpha_row(alpha: CardAlpha) -> str:

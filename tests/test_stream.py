@@ -16,12 +16,13 @@ def shown(cycles, **options):
 
 
 def spans(page):
-    return [html.unescape(text) for text in re.findall(r"<span[^>]*>([^<]*)</span>", page)]
+    return [html.unescape(text) for text in re.findall(r"<(?:span|u|s) [^>]*>([^<]*)<", page)]
 
 
 def test_kept_own_and_refused_tokens_are_marked_apart():
     page = shown([Cycle("d", 0, (1, 1, 5), 2, 1, (1, 2))])
-    kinds = re.findall(r'<span style="([^"]*)"', page)
+    assert re.findall(r"<(\w+) style", page)[1:] == ["u", "span", "s"], "tags stay where styles are taken away"
+    kinds = re.findall(r'<(?:span|u|s) style="([^"]*)"', page)
     assert spans(page) == ["one", " <b>", "one↵"]
     assert "border-bottom" in kinds[0] and "line-through" in kinds[2]
     assert "border-bottom" not in kinds[1] and "line-through" not in kinds[1]
@@ -37,7 +38,7 @@ def test_a_character_split_over_tokens_and_cycles_comes_out_whole():
 
 
 def test_text_is_never_markup():
-    assert "<b>" not in re.sub(r"</?(?:span|div)[^>]*>", "", shown([Cycle("d", 0, (), 0, 0, (2,))]))
+    assert "<b>" not in re.sub(r"</?(?:span|div|u|s)[^>]*>", "", shown([Cycle("d", 0, (), 0, 0, (2,))]))
 
 
 def test_half_a_character_and_half_and_a_budget_that_ends_inside_one():

@@ -66,7 +66,7 @@ def _best_k() -> Exercise:
         id="04-best-k",
         question="which k has the highest predicted speedup on your machine (0 if none pays)?",
         why="The best draft ends where one more token costs more than it is likely to bring, on this machine with "
-        "this drafter.",
+        "this drafter. Where that holds for the first token already, the best k is 0.",
         nudge="Compute the speedup for every k whose pass was measured, compare with 1, and take the highest.",
         hints=(
             "theory.speedup(alpha, k, draft_ms, verify_ms, plain_ms) is the prediction for one k.",

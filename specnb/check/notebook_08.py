@@ -81,7 +81,8 @@ def _no_rescue() -> Exercise:
     return NumberExercise(
         id="08-no-rescue",
         question="which is the shortest draft k that no alpha can rescue (0 if there is none)?",
-        why="No prompt and no better training of a drafter of this price can make such a k pay on this machine.",
+        why="At a k that no alpha can rescue, neither another prompt nor a better trained drafter of this price pays. "
+        "Where the answer is 0, some alpha would rescue every k that was measured.",
         nudge="Suppose every drafted token is kept. What does a token cost then, and what does a plain one cost?",
         hints=(
             "With alpha = 1 a cycle emits k + 1 tokens.",

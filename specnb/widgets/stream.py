@@ -9,9 +9,11 @@ from .. import messages
 from ..records import Cycle
 from ..text import Assembler
 
-# Marked by more than colour: kept tokens have a line under them, refused ones a line through them.
+# Marked by more than colour: kept tokens have a line under them, refused ones a line through them. The tags say so
+# too, since a code host takes the styles away.
+_TAGS = {"kept": "u", "own": "span", "refused": "s"}
 _STYLES = {
-    "kept": "background:#d6e9f8;color:#10324a;border-bottom:2px solid #0072b2",
+    "kept": "background:#d6e9f8;color:#10324a;border-bottom:2px solid #0072b2;text-decoration:none",
     "own": "color:#1a1a1a",
     "refused": "color:#8a3b00;text-decoration:line-through",
 }
@@ -52,4 +54,5 @@ def legend_html() -> str:
 
 
 def _span(kind: str, text: str) -> str:
-    return f'<span style="{_STYLES[kind]}">{html.escape(text)}</span>' if text else ""
+    tag = _TAGS[kind]
+    return f'<{tag} style="{_STYLES[kind]}">{html.escape(text)}</{tag}>' if text else ""

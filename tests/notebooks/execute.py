@@ -13,15 +13,22 @@ import argparse
 import base64
 import os
 import sys
+from datetime import date
 from pathlib import Path
 from time import perf_counter
 
 import nbformat
 from nbclient import NotebookClient
 
+from specnb import messages
+from specnb.machine import this_machine
+
 ROOT = Path(__file__).resolve().parents[2]
 TIMEOUT_S = 600
 OPENING = "opening"
+MADE_ON = "specnb_made_on"
+"""Notebook metadata: on what, and on which day, the committed outputs were made."""
+CAPTION = "From the outputs below, made on"
 
 
 def notebooks(paths: list[Path]) -> list[Path]:
@@ -66,10 +73,17 @@ def illustrated(notebook: nbformat.NotebookNode, folder: Path) -> nbformat.Noteb
     picture = folder / "images" / f"{number}.png"
     picture.write_bytes(base64.b64decode(figure.data["image/png"]))
     alt = figure.metadata["image/png"]["alt"].translate(str.maketrans("[]", "()"))
-    paragraphs = [each for each in first.source.split("\n\n") if not each.startswith("![")]
-    paragraphs.insert(2, f"![{alt}](images/{picture.name})")  # after the title and the question
+    caption = f"*{CAPTION} {notebook.metadata[MADE_ON]}. What is measured live comes out differently elsewhere.*"
+    paragraphs = [each for each in first.source.split("\n\n") if not each.startswith(("![", f"*{CAPTION}"))]
+    paragraphs[2:2] = [f"![{alt}](images/{picture.name})", caption]  # after the title and the question
     first.source = "\n\n".join(paragraphs)
     return notebook
+
+
+def made_on() -> str:
+    machine = this_machine("", gpu=False)
+    cores = messages.counted(machine.cores, "core")
+    return f"{machine.name} ({cores}), {date.today():%Y-%m-%d}"
 
 
 def main() -> None:
@@ -82,7 +96,9 @@ def main() -> None:
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
     for file in notebooks(arguments.paths):
         start = perf_counter()
-        nbformat.write(illustrated(execute(file), file.parent), file)
+        notebook = execute(file)
+        notebook.metadata[MADE_ON] = made_on()
+        nbformat.write(illustrated(notebook, file.parent), file)
         print(f"{file.name}: {perf_counter() - start:.0f} s", flush=True)
 
 
