@@ -1,4 +1,4 @@
-"""The stepper in a real browser: a round is walked through with the keyboard alone."""
+"""The stepper in a real browser, walked through with the keyboard alone, and beside it the many machines."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ pytestmark = pytest.mark.browser
 
 KERNEL = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
 CELLS = [
+    "from specnb import cards, store\nfrom specnb.widgets import ManyMachines\n"
+    "many = ManyMachines(cards.costs_of_reports(store.load_field_reports()), alpha=0.84, k=3)\nmany",
     "from specnb import notebook, store\nfrom specnb.records import RunSet, TokenTexts\n"
     "from specnb.widgets import RoundStepper\n"
     "runs = store.load(notebook.RUNS / '04-draft-model.json', RunSet)\n"
@@ -33,13 +35,13 @@ def notebook(browser, lab_url, lab_folder):
 
 def press_button(page, name: str, key: str) -> None:
     """Puts the focus on a button and presses a key; the focus must stay there for the next one."""
-    button = page.get_by_role("button", name=name)
+    button = page.get_by_role("button", name=name).last
     button.focus()
     button.press(key)
     assert page.evaluate("document.activeElement.innerText").strip() == name
 
 
-def wait_for_step(page, begins: str) -> None:
+def wait_for_words(page, begins: str) -> None:
     page.wait_for_function(
         "begins => [...document.querySelectorAll('.widget-html-content')].some(e => e.innerText.startsWith(begins))",
         arg=begins,
@@ -50,14 +52,14 @@ def test_enter_space_and_arrows_walk_through_a_round(notebook):
     page = notebook
     shown = jupyter.picture(page)
     press_button(page, "Forward", "Enter")
-    wait_for_step(page, "Step 2 of")
+    wait_for_words(page, "Step 2 of")
     jupyter.wait_for_new_picture(page, shown)
     press_button(page, "Forward", "Space")
-    wait_for_step(page, "Step 3 of")
+    wait_for_words(page, "Step 3 of")
     press_button(page, "Back", "Space")
-    wait_for_step(page, "Step 2 of")
+    wait_for_words(page, "Step 2 of")
     jupyter.press(jupyter.slider(page, "step"), "ArrowRight", 4)
-    wait_for_step(page, "Step 6 of")
+    wait_for_words(page, "Step 6 of")
     # The words come a moment before the picture; the lock is free when both are there.
     same = "with stepper._redrawing:\n    print(stepper.picture.value == stepper.redraw())"
     assert jupyter.ask_kernel(page, same) == "True"
@@ -78,13 +80,29 @@ def test_jumps_another_run_and_reset(notebook):
     refused = jupyter.picture(page)
     jupyter.choose(page, "run", "look-up")
     jupyter.wait_for_new_picture(page, refused)
-    wait_for_step(page, "Step 1 of")
+    wait_for_words(page, "Step 1 of")
     jupyter.press(jupyter.slider(page, "step"), "End")
     page.wait_for_function(
         "() => /^Step (\\d+) of \\1\\./.test([...document.querySelectorAll("
         "'.widget-html-content')].map(e => e.innerText).find(t => t.startsWith('Step'))) "
     )
     press_button(page, "Reset", "Enter")
-    wait_for_step(page, "Step 1 of")
+    wait_for_words(page, "Step 1 of")
     assert jupyter.ask_kernel(page, "print(stepper.run.value, stepper.step.value)") == "draft model 1"
+    assert jupyter.errors(page) == []
+
+
+def test_the_verdicts_of_many_machines_follow_the_sliders(notebook):
+    page = notebook
+    wait_for_words(page, "faster: RTX 5090 at 600 W; slower: M3 Ultra.")
+    shown = jupyter.picture(page, 0)
+    jupyter.press(jupyter.slider(page, "α"), "End")
+    jupyter.wait_for_new_picture(page, shown, 0)
+    wait_for_words(page, "faster: RTX 5090 at 600 W, M3 Ultra.")
+    jupyter.press(jupyter.slider(page, "k, draft"), "End")
+    wait_for_words(page, "faster: RTX 5090 at 600 W; not measured at this k: M3 Ultra.")
+    page.get_by_label("drafts cost nothing").check()
+    page.wait_for_timeout(300)
+    jupyter.screenshot(page, "08-machines")
+    assert jupyter.ask_kernel(page, "print(many.free.value, many.k.value)") == "True 6"
     assert jupyter.errors(page) == []
