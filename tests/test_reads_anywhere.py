@@ -27,7 +27,7 @@ from matplotlib.transforms import Bbox
 from test_plots import FIGURES, M5, PACKAGE, run, spoken_literals
 from toy_lab import PLAN, ToyLab
 
-from specnb import drafters, messages, render, widgets
+from specnb import cards, drafters, messages, render, store, widgets
 from specnb.adaptive import Adaptive
 from specnb.plots import ledger, style, sweep
 from specnb.records import Cycle, Loop, TokenTexts
@@ -396,6 +396,9 @@ BUILD = {
     "IntakeReader": lambda: widgets.IntakeReader({"M5 Pro": M5}),
     "LiveGeneration": lambda: widgets.LiveGeneration(toy_lab()),
     "LongSweep": lambda: widgets.LongSweep(toy_lab(), PLAN),
+    "ManyMachines": lambda: widgets.ManyMachines(
+        cards.costs_of_reports(store.load_field_reports()), alpha=0.7, gamma=0.1, k=4
+    ),
     "RoundStepper": lambda: widgets.RoundStepper({"a run": run(3)}, TokenTexts({1: "word"})),
 }
 

@@ -15,7 +15,6 @@ MOST_LINES = 25
 LIVE_TWICE = ("00", "04", "07")
 """Executed a second time with the model too: a lab, a widget with a model, and copies of models are left behind."""
 
-WIDGETS = "AdaptiveRace|CycleCostExplorer|GammaExplorer|LiveGeneration|LongSweep|ManyMachines|RoundStepper"
 EACH = pytest.mark.parametrize("file", NOTEBOOKS, ids=lambda file: file.stem)
 
 
@@ -79,25 +78,6 @@ def test_cells_are_short(file: Path):
     for cell in nbformat.read(file, as_version=4).cells:
         if cell.cell_type == "code":
             assert len(cell.source.splitlines()) <= MOST_LINES, cell.source[:80]
-
-
-@EACH
-def test_figures_have_alt_text(file: Path):
-    for output in outputs(nbformat.read(file, as_version=4)):
-        if "image/png" in output.get("data", {}):
-            assert output.metadata["image/png"]["alt"].strip()
-            assert 'alt="' in output.data["text/html"]
-
-
-@EACH
-def test_a_static_figure_stands_before_every_widget(file: Path):
-    """So that the page reads on a code host and on paper."""
-    shown = False
-    for cell in nbformat.read(file, as_version=4).cells:
-        if any("text/html" in output.get("data", {}) for output in cell.get("outputs", [])):
-            shown = True
-        if cell.cell_type == "code" and re.search(rf"\b({WIDGETS})\(", cell.source):
-            assert shown, f"no static figure before the widget in: {cell.source[:80]}"
 
 
 @EACH
