@@ -60,8 +60,9 @@ def scripted(
     """The parts of cycles of every k in ``ks``, begun at each of these context lengths, all in random order.
 
     A drafter with a model drafts, and of a chain its model the longest of ``ks``; drafts of look-ups depend on the
-    text, so theirs and a chain's shorter ones are made up (``recited`` times the look-up). sampler, ends_text: asked as in a run, and then the script is
-    followed. Empties the session. Raises what ``decoder.prefill`` raises for a drafter that cannot draft here.
+    text, so theirs and a chain's shorter ones are made up (``recited`` times the look-up). sampler, ends_text: asked
+    as in a run, and then the script is followed. Empties the session. Raises what ``decoder.prefill`` raises for a
+    drafter that cannot draft here.
     """
     order = random.Random(seed)
     watch = machine.CoreWatch()

@@ -1893,6 +1893,7 @@ GUESSED = {
 TOO_HIGH, TOO_LOW = "guess too high", "guess too low"
 MEDIAN_OF_HALF = "median of the first half, of the second"
 MISS_AXIS = "miss, of the truth"
+PREDICTION_AXIS = "prediction"
 MISSES_TITLE = "Your guesses, notebook by notebook"
 
 

@@ -179,6 +179,14 @@ FIGURES: dict[str, tuple[Callable[..., Axes], Callable[[], str]]] = {
         lambda **ax: plots.plot_same_alpha(SAME_ALPHA, 0.7, gamma=0.1, **ax),
         lambda: plots.describe_same_alpha(SAME_ALPHA, 0.7, gamma=0.1),
     ),
+    "guess": (
+        lambda **ax: plots.plot_guess(Guess("01-t8", 2.0, 3.7), **ax),
+        lambda: plots.describe_guess(Guess("01-t8", 2.0, 3.7)),
+    ),
+    "misses": (
+        lambda **ax: plots.plot_misses((Guess("01-t8", 2.0, 3.7), Guess("09-load", 1.1, 1.0)), **ax),
+        lambda: plots.describe_misses((Guess("01-t8", 2.0, 3.7), Guess("09-load", 1.1, 1.0))),
+    ),
     "cost_m5": (
         lambda **ax: plots.plot_cost_curve(M5, cliffs=CLIFFS, dips=DIPS, **ax),
         lambda: plots.describe_cost_curve(M5, CLIFFS, DIPS),

@@ -56,7 +56,7 @@ def plot_misses(guesses: Sequence[Guess], *, ax: Axes | None = None) -> Axes:
     told = measurable(guesses)
     if not told:
         raise ValueError("No guess has been kept yet, so there is nothing to draw: answer a prediction first.")
-    ax = axes_of(ax, height_in=4.2, bottom_in=1.4)
+    ax = axes_of(ax, height_in=4.4, bottom_in=1.6)
     misses = [max(abs(made.miss), LEAST_MISS) for made in told]
     for way, marker, colour, label in ((1, "^", VERMILLION, messages.TOO_HIGH), (-1, "v", BLUE, messages.TOO_LOW)):
         chosen = [i for i, made in enumerate(told) if (made.miss >= 0) == (way > 0)]
@@ -84,6 +84,7 @@ def plot_misses(guesses: Sequence[Guess], *, ax: Axes | None = None) -> Axes:
     ax.yaxis.set_minor_locator(NullLocator())
     ax.set_xlim(-0.7, len(told) + 0.3)
     ax.set_xticks(range(len(told)), [made.name for made in told], rotation=35, ha="right", size=SMALL)
+    ax.set_xlabel(messages.PREDICTION_AXIS)
     ax.set_ylabel(messages.MISS_AXIS)
     head(ax, messages.MISSES_TITLE, None)
     ax.figure.legend(loc="lower left", ncols=3)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -191,7 +192,8 @@ def errors(page: Page) -> list[str]:
 
 def slider(page: Page, label: str) -> Locator:
     """The slider whose label begins with ``label``."""
-    return page.locator(".widget-hslider", has=page.locator(".widget-label", has_text=label)).first
+    begins = re.compile(rf"^\s*{re.escape(label)}")
+    return page.locator(".widget-hslider", has=page.locator(".widget-label", has_text=begins)).first
 
 
 def press(widget: Locator, key: str, times: int = 1) -> None:
