@@ -88,6 +88,7 @@ def test_the_committed_solutions_were_run_and_are_right(file: Path):
     assert [cell.execution_count for cell in code] == list(range(1, len(code) + 1))
     for exercise_id, cell in exercise_cells(file):
         assert reply(cell).startswith("right: "), (exercise_id, reply(cell))
+        assert reply(cell).endswith(exercises()[exercise_id].why), f"{exercise_id} says something else by now: run it"
     kinds = {output.get("name", output.output_type) for cell in code for output in cell.outputs}
     assert kinds <= {"stdout", TO_REPLY}
 
