@@ -1,8 +1,12 @@
 """Measures what the parts of a cycle cost: the loop itself, run on scripts in place of a text.
 
-A script says how long each draft is and whether all or none of it is kept, so that every situation
-comes up often and none depends on what a model thinks. Drafter, target pass, sampling and rollback
-follow each other as in a real run, so caches and threads are in the state a real run finds them in.
+A script says how long each draft is and how much of it is kept, so that every situation comes up
+often and none depends on what a model thinks. Drafter, target pass, sampling and rollback follow each
+other as in a real run, so caches and threads are in the state a real run finds them in.
+
+What a pass takes wanders by a tenth from one second to the next on a shared machine. ``scripted`` measures
+costs to predict with, and has to live with that; a ``Twin`` measures them in turn with a run, cycle by cycle,
+so that what is left between the two is the ledger's and not the machine's.
 """
 
 from __future__ import annotations
@@ -39,10 +43,10 @@ class Session(decoder.Target, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """One scripted cycle. kept: all of the draft, or nothing. own: drafted by the drafter, not made up."""
+    """One scripted cycle. kept: how many tokens of the draft. own: drafted by the drafter, not made up."""
 
     k: int
-    kept: bool
+    kept: int
     own: bool
 
 
@@ -69,16 +73,11 @@ def scripted(
     found: list[CycleSample] = []
     for context_length in order.sample(list(contexts), len(contexts)):
         prompt = _filler(session.n_vocab, context_length + 1)
-        script = _Script(session, drafter, sampler, longest_k=max(ks))
+        script = _Script(session, drafter, sampler, _heard(ends_text), clock, longest_k=max(ks))
         decoder.prefill(session, script, prompt)
-        n_before = None
-        scripts = _scripts(drafter, ks)
+        scripts = _scripts(drafter, ks) + (_long_catch_ups() if isinstance(drafter, Chain) else [])
         # Each k comes up at several moments: what slows the machine for a tenth of a second then hits many a little.
-        for steps in order.sample(scripts, len(scripts)):
-            session.rewind(context_length)
-            cycles = list(script.play(steps, prompt, _heard(ends_text), clock))
-            found += ledger.samples(cycles, keeps_drafts=keeps_drafts(drafter), n_before=n_before)
-            n_before = cycles[-1].n_rows
+        found += script.play_all(order.sample(scripts, len(scripts)), prompt)
     session.rewind(0)
     return CycleCosts(
         drafter=drafter.name,
@@ -87,6 +86,55 @@ def scripted(
         keeps_drafts=keeps_drafts(drafter),
         contended=watch.busy_elsewhere() > CONTENDED_CORES,
     )
+
+
+class Twin:
+    """A text of its own beside a run, made to have the same cycles as the run: for what they cost at that moment.
+
+    For every cycle of the run (``follow``) it has one with as many tokens drafted and kept, at the same context
+    length, its draft made by the same kind of drafter; only the tokens mean nothing. Before the first it plays some
+    scripts, so that every part has a price. session, drafter: not the run's own. contexts: lengths at which prices are
+    kept apart; the first is where the run's first cycle begins. Raises what ``scripted`` raises.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        drafter: Drafter,
+        sampler: decoder.Sampler,
+        *,
+        k: int,
+        contexts: Sequence[int],
+        ends_text: Callable[[int], bool] = lambda _token: False,
+        clock: Callable[[], float] = perf_counter,
+    ) -> None:
+        prompt = _filler(session.n_vocab, contexts[0] + 1)
+        self._session, self._drafter, self._contexts = session, drafter, tuple(contexts)
+        self._script = _Script(session, drafter, sampler, _heard(ends_text), clock, longest_k=k)
+        self._watch = machine.CoreWatch()
+        decoder.prefill(session, self._script, prompt)
+        self._scripted = self._script.play_all(_scripts(drafter, sorted({0, k} if _looks_up(drafter) else {k})), prompt)
+        session.rewind(contexts[0])
+        self._decoding = self._script.decode(prompt, stopped=lambda: False)
+        self._cycles: list[Cycle] = []
+
+    def follow(self, cycle: Cycle) -> None:
+        """One cycle in the situation of this one."""
+        own = cycle.confidences is not None or not cycle.drafted
+        self._script.push(_Step(len(cycle.drafted), cycle.kept, own))
+        self._cycles.append(next(self._decoding))
+
+    def costs(self) -> CycleCosts:
+        """What all its cycles took. Empties its session."""
+        self._session.rewind(0)
+        keeps = keeps_drafts(self._drafter)
+        return CycleCosts(
+            drafter=self._drafter.name,
+            samples=(*self._scripted, *ledger.samples(self._cycles, keeps_drafts=keeps)),
+            contexts=self._contexts,
+            keeps_drafts=keeps,
+            contended=self._watch.busy_elsewhere() > CONTENDED_CORES,
+        )
 
 
 def recited(
@@ -130,6 +178,11 @@ def runs_a_model(drafter: Drafter) -> bool:
     return not isinstance(drafter, (*LOOK_UPS, NoDrafter))
 
 
+def _looks_up(drafter: Drafter) -> bool:
+    """Whether drafts differ in length, or there may be none, whatever k is."""
+    return not runs_a_model(drafter) or isinstance(drafter, Chain)
+
+
 def keeps_drafts(drafter: Drafter) -> bool:
     """Whether its model, or a chain's, keeps in its cache what it drafted."""
     return any(isinstance(each, DraftModel) for each in getattr(drafter, "drafters", (drafter,)))
@@ -143,12 +196,13 @@ def _scripts(drafter: Drafter, ks: Sequence[int]) -> list[tuple[_Step, ...]]:
         """Whether it makes that draft itself. In a chain shorter ones than its model's are a look-up's."""
         return k == 0 or (own and not (chain and k < max(ks)))
 
-    found = [tuple(_Step(k, kept, drafts(k)) for kept in pattern) for k in ks for pattern in PATTERNS]
-    if chain:
-        refused = _Step(CHAIN_K, False, True)
-        # What was made up and kept, and the target's own token, the chain's model has to read.
-        found += [(refused, _Step(fed - 2, True, False), refused) for fed in LONG_CATCH_UPS]
-    return found
+    return [tuple(_Step(k, k if kept else 0, drafts(k)) for kept in pattern) for k in ks for pattern in PATTERNS]
+
+
+def _long_catch_ups() -> list[tuple[_Step, ...]]:
+    """What was made up and kept, and the target's own token, the chain's model has to read."""
+    refused = _Step(CHAIN_K, 0, True)
+    return [(refused, _Step(fed - 2, fed - 2, False), refused) for fed in LONG_CATCH_UPS]
 
 
 def _filler(n_vocab: int, count: int, start: int = 0) -> list[int]:
@@ -182,12 +236,24 @@ class _MadeUp:
 class _Script:
     """Policy and sampler in one: who drafts how much, and what the target is made to say to it."""
 
-    def __init__(self, session: Session, drafter: Drafter, sampler: decoder.Sampler, *, longest_k: int) -> None:
+    def __init__(
+        self,
+        session: Session,
+        drafter: Drafter,
+        sampler: decoder.Sampler,
+        ends_text: Callable[[int], bool],
+        clock: Callable[[], float],
+        *,
+        longest_k: int,
+    ) -> None:
         self._session = session
         self._drafter = drafter
         self._made_up = _MadeUp(session.n_vocab)
         self._sampler = sampler
+        self._ends_text = ends_text
+        self._clock = clock
         self._longest_k = longest_k
+        self._steps: list[_Step] = []
         self._said = 0
 
     @property
@@ -197,23 +263,32 @@ class _Script:
     def longest_k(self, drafter: Drafter) -> int:
         return self._longest_k
 
-    def play(
-        self,
-        steps: Sequence[_Step],
-        prompt: Sequence[int],
-        ends_text: Callable[[int], bool],
-        clock: Callable[[], float],
-    ) -> Iterator[Cycle]:
-        self._steps = list(reversed(steps))
+    def push(self, step: _Step) -> None:
+        """The next cycle's."""
+        self._steps.append(step)
+
+    def play_all(self, scripts: Sequence[Sequence[_Step]], prompt: Sequence[int]) -> list[CycleSample]:
+        """Each of them from the prompt's end."""
+        found: list[CycleSample] = []
+        n_before = None
+        for steps in scripts:
+            self._session.rewind(len(prompt) - 1)
+            self._steps = list(reversed(steps))
+            cycles = list(self.decode(prompt, stopped=lambda: not self._steps))
+            found += ledger.samples(cycles, keeps_drafts=keeps_drafts(self._drafter), n_before=n_before)
+            n_before = cycles[-1].n_rows
+        return found
+
+    def decode(self, prompt: Sequence[int], *, stopped: Callable[[], bool]) -> Iterator[Cycle]:
         yield from decoder.decode(
             self._session,
             self,
             self,
             prompt,
             max_tokens=self._session.n_ctx,
-            ends_text=ends_text,
-            stopped=lambda: not self._steps,
-            clock=clock,
+            ends_text=self._ends_text,
+            stopped=stopped,
+            clock=self._clock,
         )
 
     def draft(self, context: Context, room: int) -> tuple[Drafter, Limits, Draft]:
@@ -227,7 +302,7 @@ class _Script:
         self._sampler.draw(session, row)
         place = self._n_before + 1 + row
         drafted = session.tokens[place] if place < session.n_tokens else None
-        if self._kept and drafted is not None:
+        if row < self._kept and drafted is not None:
             return drafted
         self._said += 1
         token = _filler(session.n_vocab, 1, start=session.n_ctx + 2 * self._said)[0]

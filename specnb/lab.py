@@ -97,6 +97,11 @@ class Lab:
         self.session.close()
         self.model.close()
 
+    def beside(self) -> Lab:
+        """Another lab of the same weights and settings, for a second text to be written in turn with one here."""
+        format = self.format if self.embedded else None
+        return Lab(str(self._source), draft=self._draft_name, format=format, threads=self.threads, n_ctx=self.n_ctx)
+
     def prompt(self, text: str | Prompt) -> tuple[int, ...]:
         """Token ids of a message in the model's chat template."""
         return self.model.chat_prompt(text.text if isinstance(text, Prompt) else text)

@@ -7,7 +7,9 @@ from itertools import count, pairwise
 
 import pytest
 
-from specnb import cycle_costs, drafters, ledger
+from specnb import cycle_costs, decoder, drafters, ledger
+from specnb.policy import Fixed
+from specnb.records import Limits
 from specnb.toy import ToySession
 
 VOCABULARY = 4000
@@ -172,3 +174,52 @@ def test_on_the_embedded_model_longer_drafts_and_passes_are_priced_higher(sessio
     assert found.verify_ms(9, 20) > found.verify_ms(2, 20)
     assert found.catch_up_ms(2) < found.draft_ms("model", 4, 20)
     assert 0 < found.sampling_ms(1) < found.verify_ms(2, 20)
+
+
+# --- twins ------------------------------------------------------------------------------------
+
+
+def run_beside_a_twin(target, drafter, twin_of, k, new_tokens=24):
+    """A run of the toy and what its twin took."""
+    prompt, policy = (1, 2, 3, 4, 1, 2, 3), Fixed(drafter, Limits(k=k))
+    twin = cycle_costs.Twin(WideToy(n_ctx=256, n_batch=128), twin_of, Greedy(), k=k, contexts=(6, 18), clock=ticking())
+    decoder.prefill(target, policy, prompt)
+    cycles = []
+    # With room to spare, so that the last draft is as long as the others.
+    for cycle in decoder.decode(target, policy, Greedy(), prompt, max_tokens=new_tokens + k + 1):
+        cycles.append(cycle)
+        twin.follow(cycle)
+        if sum(len(each.emitted) for each in cycles) >= new_tokens:
+            break
+    return cycles, twin.costs()
+
+
+@pytest.mark.parametrize("k", [1, 3, 5])
+def test_a_twin_has_the_cycles_of_its_run_in_situations_and_length(target, k):
+    models = [drafters.DraftModel(WideToy(n_ctx=256, n_batch=128, seed=seed)) for seed in (3, 3)]
+    cycles, costs = run_beside_a_twin(target, *models, k)
+    own = costs.samples[-len(cycles) :]
+    seen = ledger.samples(cycles, keeps_drafts=True)
+    same = ("n", "source", "drafted", "kept", "emitted", "fed", "context_length")
+    for name in same:
+        assert [getattr(s, name) for s in own] == [getattr(s, name) for s in seen], name
+    assert any(0 < s.kept < s.drafted for s in seen) or k < 3
+
+
+def test_a_run_can_be_priced_by_its_twin_alone(target):
+    models = [drafters.DraftModel(WideToy(n_ctx=256, n_batch=128)) for _ in range(2)]
+    cycles, costs = run_beside_a_twin(target, *models, 4)
+    prices = ledger.Prices(costs)
+    for sample in ledger.samples(cycles, keeps_drafts=True):
+        assert prices.of(sample).ms == pytest.approx(4e3, rel=1e-6)  # a clock that ticks once a part
+
+
+@pytest.mark.parametrize("make", [drafters.NgramSimple, drafters.NoDrafter])
+def test_a_twin_of_a_look_up_makes_its_drafts_up(target, make):
+    k = 0 if make is drafters.NoDrafter else 4
+    cycles, costs = run_beside_a_twin(target, make(), make(), k, new_tokens=40)
+    lengths = {len(cycle.drafted) for cycle in cycles}
+    assert {s.drafted for s in costs.samples} >= lengths
+    assert {s.source for s in costs.samples} <= {"", "filler"}
+    prices = ledger.Prices(costs)
+    assert all(prices.verify_ms(cycle.n_rows, cycle.context_length) for cycle in cycles)

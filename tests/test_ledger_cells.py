@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -19,18 +20,18 @@ FIRST = replace(SAMPLE, changed=True, verify_ms=20.5)
 COSTS = CycleCosts("draft_model", (SAMPLE, FULL_KEPT, AFTER_IT, REFUSED, FIRST), (60,), True)
 
 PLAN = ledger_cells.Plan(
-    families=(("draft_model",),), ks=(2,), kinds=("rewrite", "chat"), rounds=2, new_tokens=6, n_contexts=2, retries=2
+    drafters=("draft_model",), ks=(2,), kinds=("rewrite", "chat"), rounds=2, new_tokens=6, retries=2
 )
 
 
 class FakeLab:
-    """Nothing is opened or run; runs are told apart by their order."""
+    """Nothing is opened or run; runs and twins are told apart by their order."""
 
     embedded, session = True, None
     model = SimpleNamespace(piece=lambda _token: b"x", is_eog=lambda _token: False)
 
     def __init__(self):
-        self.runs = 0
+        self.order = []
 
     def drafter(self, name):
         return type("Opened", (), {"name": name})()
@@ -38,48 +39,50 @@ class FakeLab:
     def prompt(self, prompt):
         return tuple(range(50))
 
+    def beside(self):
+        return nullcontext(FakeLab())
+
 
 @pytest.fixture
 def lab(monkeypatch):
-    """Costs and runs as above; ``busy`` gives each watched piece what other processes took of the cores."""
+    """Costs and runs as above; ``busy`` says of each twin whether other processes took a core meanwhile."""
     lab = FakeLab()
     lab.busy = iter(())
-    lab.costs = 0
 
-    lab.order, lab.contexts = [], []
+    class Twin:
+        def __init__(self, _session, _drafter, _sampler, *, k, contexts, ends_text):
+            lab.order.append(("twin", k, contexts))
 
-    def scripted(*_args, contexts, **_kwargs):
-        lab.costs += 1
-        lab.order.append("cost")
-        lab.contexts.append(contexts)
-        return COSTS
+        def follow(self, cycle):
+            lab.order.append("follows")
 
-    def run(*_args, **_kwargs):
-        lab.runs += 1
+        def costs(self):
+            return replace(COSTS, contended=next(lab.busy, False))
+
+    def run(*_args, on_cycle, **_kwargs):
         lab.order.append("run")
         cycle = Cycle("draft_model", 60, (1, 2), 2, 1, (1, 5), (0.9, 0.9), 0.004, 0.0205, 0.0002, 0.00005)
+        for _ in range(3):
+            on_cycle(cycle)
         return Run(tuple(range(50)), (cycle,) * 3, "draft_model", 2, 0, 0.0, Sampling(), 0.1)
 
-    watch = type("Watch", (), {"busy_elsewhere": lambda _self: next(lab.busy, 0.0)})
-    monkeypatch.setattr(cycle_costs, "scripted", scripted)
+    monkeypatch.setattr(cycle_costs, "Twin", Twin)
     monkeypatch.setattr(cycle_costs, "runs_a_model", lambda _drafter: True)
     monkeypatch.setattr(cycle_costs, "keeps_drafts", lambda _drafter: True)
     monkeypatch.setattr(measure, "run", run)
-    monkeypatch.setattr(ledger_cells.machine, "CoreWatch", watch)
     return lab
 
 
 def measured(lab, journal=None, rounds=2):
-    made = ledger_cells.Experiment(lab, PLAN, journal)
+    made = ledger_cells.Experiment(lab, FakeLab(), PLAN, journal)
     for number in range(rounds):
-        made.measure(("draft_model",), number)
+        made.measure("draft_model", number)
     return made
 
 
-def test_every_cell_is_measured_once_a_round_with_costs_between_the_runs(lab):
+def test_every_run_has_a_twin_that_follows_it_cycle_by_cycle(lab):
     made = measured(lab)
-    assert (lab.costs, lab.runs) == (2 * 3, 2 * 2)
-    assert lab.order == "cost run cost run cost".split() * 2
+    assert lab.order == [("twin", 2, (49, 52)), "run", "follows", "follows", "follows"] * 4
     cells = made.ledger().cells
     assert [(cell.drafter, cell.k, cell.kind, cell.cycles) for cell in cells] == [
         ("draft_model", 2, "rewrite", 6), ("draft_model", 2, "chat", 6)
@@ -87,47 +90,39 @@ def test_every_cell_is_measured_once_a_round_with_costs_between_the_runs(lab):
     assert not any(cell.contended for cell in cells)
 
 
-def test_the_scripts_of_a_slice_cover_every_context(lab):
-    measured(lab, rounds=1)
-    assert len({context for contexts in lab.contexts for context in contexts}) == PLAN.n_contexts
-    assert all(lab.contexts)
+def test_all_cells_of_a_plan_are_measured(lab):
+    assert len(ledger_cells.measured(lab, PLAN).cells) == 2
+    assert lab.order.count("run") == 2 * PLAN.rounds
 
 
-def test_a_contended_run_is_made_again_and_told(lab):
-    lab.busy = iter([1.0])
+def test_a_contended_run_is_made_again_with_a_new_twin_and_told(lab):
+    lab.busy = iter([True])
     made = measured(lab, rounds=1)
-    assert lab.runs == 3
-    runs = [timed for each in made._slices for timed in each.runs]
-    assert sorted(timed.tries for timed in runs) == [1, 2]
-    assert not any(timed.contended for timed in runs)
+    assert lab.order.count("run") == 3
+    assert sorted(timed.tries for timed in made._timed) == [1, 2]
+    assert not any(timed.costs.contended for timed in made._timed)
 
 
 def test_a_run_that_stays_contended_is_kept_and_marked(lab):
-    lab.busy = iter([1.0] * 100)
+    lab.busy = iter([True] * 100)
     made = measured(lab, rounds=1)
-    assert lab.runs == 2 * (1 + PLAN.retries)
-    assert all(timed.contended and timed.tries == 3 for each in made._slices for timed in each.runs)
+    assert lab.order.count("run") == 2 * (1 + PLAN.retries)
+    assert all(timed.tries == 3 for timed in made._timed)
     assert all(cell.contended for cell in made.ledger().cells)
-
-
-def test_contended_costs_are_measured_again(lab, monkeypatch):
-    found = iter([replace(COSTS, contended=True), replace(COSTS, contended=True)])
-    monkeypatch.setattr(cycle_costs, "scripted", lambda *_args, **_kwargs: next(found, COSTS))
-    assert not any(cell.contended for cell in measured(lab).ledger().cells)
 
 
 def test_an_interrupted_benchmark_goes_on_and_ends_with_the_same_cells(lab, tmp_path):
     whole = measured(lab).ledger().cells
     path = tmp_path / "journal.jsonl"
-    lab.runs = lab.costs = 0
+    lab.order.clear()
     measured(lab, Journal(path, key="a"), rounds=1)
     with path.open("a") as file:
         file.write('{"key": "cut o')  # killed while writing
     made = measured(lab, Journal(path, key="a"))
-    assert (lab.costs, lab.runs) == (6, 4)
+    assert lab.order.count("run") == 4
     assert made.ledger().cells == whole
     measured(lab, Journal(path, key="a"))
-    assert (lab.costs, lab.runs) == (6, 4)
+    assert lab.order.count("run") == 4
 
 
 def test_a_look_up_is_tried_up_to_its_longest_draft_and_a_head_to_what_it_was_trained_for():

@@ -1,15 +1,16 @@
 """The ledger: every drafter and k on three prompts, predicted from costs measured apart, and measured.
 
 A run's price is the sum over its cycles of draft, catch-up, target pass at its context length, new
-graphs, sampling, rollback and bookkeeping. None of it comes from the run: the parts are timed in
-scripted cycles (``specnb.cycle_costs``). The first prediction takes the tokens that each cycle
-really kept, so its error is the costs'; the second takes alpha alone and adds the error of the
-geometric assumption.
+graphs, sampling, rollback and bookkeeping. None of it comes from the run: the parts are timed in the
+cycles of a twin, another text in a session of its own that takes turns with the run (``specnb.cycle_costs``),
+so that a machine that is faster or slower for some seconds is so for both. The first prediction takes
+the tokens that each cycle really kept, so its error is the costs'; the second takes alpha alone and
+adds the error of the geometric assumption.
 
-Costs and runs alternate within seconds (``ledger_cells``). What was measured while another process
-held a core is measured again, up to twice, and listed. Finished slices are kept for half a day, so
-an interrupted benchmark goes on where it was. A look-up's k ends at its longest draft, since beyond
-it every run is the same; a head's at the length it was trained for.
+What was measured while another process held a core is measured again, up to twice, and listed.
+Finished runs are kept for half a day, so an interrupted benchmark goes on where it was. A look-up's
+k ends at its longest draft, since beyond it every run is the same; a head's at the length it was
+trained for.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from statistics import fmean, median
 from .. import drafters, ledger_cells, models
 from ..journal import Journal
 from ..lab import Lab
-from ..ledger_cells import LONGEST_K, LOOK_UPS, PLAIN, Plan
+from ..ledger_cells import LONGEST_K, PLAIN, Plan
 from ..records import LedgerCell
 
 FORMAT = "Q4_0"
@@ -32,21 +33,19 @@ BOUND = 0.06
 """No cell's interval may lie wholly beyond this error."""
 
 FULL = Plan(
-    families=(LOOK_UPS, *((name,) for name in drafters.names() if name not in LOOK_UPS)),
+    drafters=drafters.names(),
     ks=tuple(range(1, LONGEST_K + 1)),
     kinds=("rewrite", "code", "story"),
-    rounds=2,
+    rounds=1,
     new_tokens=64,
-    n_contexts=3,
     retries=2,
 )
 QUICK = Plan(
-    families=((PLAIN, "ngram_simple"), ("draft_model",), ("eagle",)),
+    drafters=(PLAIN, "ngram_simple", "draft_model", "eagle"),
     ks=(1, 3, 5),
     kinds=("rewrite",),
-    rounds=2,
+    rounds=1,
     new_tokens=32,
-    n_contexts=2,
     retries=0,
 )
 
