@@ -117,15 +117,18 @@ class Twin:
         session.rewind(contexts[0])
         self._decoding = self._script.decode(prompt, stopped=lambda: False)
         self._cycles: list[Cycle] = []
+        self._ahead: list[Cycle] = []
+        self._coin = random.Random(0)
 
     def follow(self, cycle: Cycle) -> None:
-        """One cycle in the situation of this one."""
-        own = cycle.confidences is not None or not cycle.drafted
-        self._script.push(_Step(len(cycle.drafted), cycle.kept, own))
-        self._cycles.append(next(self._decoding))
+        """One cycle in the situation of this one, now or after the next: strict turns could fall in with a rhythm."""
+        self._ahead.append(cycle)
+        if self._coin.random() < 0.5:
+            self._catch_up()
 
     def costs(self) -> CycleCosts:
         """What all its cycles took. Empties its session."""
+        self._catch_up()
         self._session.rewind(0)
         keeps = keeps_drafts(self._drafter)
         return CycleCosts(
@@ -135,6 +138,13 @@ class Twin:
             keeps_drafts=keeps,
             contended=self._watch.busy_elsewhere() > CONTENDED_CORES,
         )
+
+    def _catch_up(self) -> None:
+        for cycle in self._ahead:
+            own = cycle.confidences is not None or not cycle.drafted
+            self._script.push(_Step(len(cycle.drafted), cycle.kept, own))
+            self._cycles.append(next(self._decoding))
+        self._ahead.clear()
 
 
 def recited(

@@ -5,7 +5,8 @@ What the notebooks and the live widget hold. All the measuring is ``measure``'s.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -64,7 +65,8 @@ class Lab:
         self.n_ctx = n_ctx
         self._source = models.trusted(models.resolve(target))
         self._draft_name = draft
-        self._draft: tuple[Path, Model, Session | VectorSession] | None = None
+        self._draft: tuple[Path, Model, Session | VectorSession | None] | None = None
+        """No session: to be opened when it is asked for (``second``)."""
         self._staircases: dict[str, CostCurve] = {}
         self._adaptive_costs: dict[str, Costs] = {}
         self._embedding: trained.Embedding | None = None
@@ -97,11 +99,6 @@ class Lab:
         self.session.close()
         self.model.close()
 
-    def beside(self) -> Lab:
-        """Another lab of the same weights and settings, for a second text to be written in turn with one here."""
-        format = self.format if self.embedded else None
-        return Lab(str(self._source), draft=self._draft_name, format=format, threads=self.threads, n_ctx=self.n_ctx)
-
     def prompt(self, text: str | Prompt) -> tuple[int, ...]:
         """Token ids of a message in the model's chat template."""
         return self.model.chat_prompt(text.text if isinstance(text, Prompt) else text)
@@ -128,6 +125,27 @@ class Lab:
         if name not in makers:
             raise ValueError(f"There is no drafter {name!r}; there are {', '.join(drafters.names())}.")
         return makers[name]()
+
+    @contextmanager
+    def second(self, name: str) -> Iterator[tuple[Session, Drafter]]:
+        """A second session of the target and a second drafter of that name, on the weights that are open already.
+
+        For a text to be written in turn with another one. Raises what ``drafter`` raises.
+        """
+        self.drafter(name)  # loads what it needs, and opens the session anew where it has to
+        session, draft = self.session, self._draft
+        self.session = self._target_session(keep_states=session.states is not None)
+        self._draft = draft and (draft[0], draft[1], None)
+        try:
+            drafter = self.drafter(name)
+        finally:
+            (other, other_draft), (self.session, self._draft) = (self.session, self._draft), (session, draft)
+        try:
+            yield other, drafter
+        finally:
+            other.close()
+            if other_draft and other_draft[2] is not None:
+                other_draft[2].close()
 
     def run(
         self,
@@ -405,6 +423,8 @@ class Lab:
                 model.close()
                 raise
             self._draft = (path, model, session)
+        elif self._draft[2] is None:
+            self._draft = (*self._draft[:2], open_session(self._draft[1]))
         return self._draft[2]
 
     def _release_draft(self) -> None:

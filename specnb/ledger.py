@@ -114,12 +114,9 @@ class Prices:
             if s.changed and self._verify.reaches(s.n, s.context_length)
         ]
         self.rebuild_ms = max(0.0, median(rebuilds)) if rebuilds else 0.0
-        # What never came twice in a row is known from its first passes alone, which also built a graph.
-        first_only = [s for s in costs.samples if s.changed and s.n not in self._verify]
-        if first_only:
-            timed = [(s.n, s, s.verify_ms) for s in settled]
-            timed += [(s.n, s, s.verify_ms - self.rebuild_ms) for s in first_only]
-            self._verify = _Curves("a pass over N rows, N", costs.contexts, timed)
+        # What seldom comes twice in a row is known from its first passes too, less the graph that they built.
+        timed = [(s.n, s, s.verify_ms - self.rebuild_ms * s.changed) for s in costs.samples]
+        self._verify = _Curves("a pass over N rows, N", costs.contexts, timed)
         beyond = _medians(
             (s.fed, s.draft_ms - self._draft.at(s.drafted, s.context_length))
             for s in own

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, astuple, dataclass
 
 from . import backend, cycle_costs, drafters, ledger, measure, trained
-from .backend import Sampler
+from .backend import Sampler, Session
 from .drafters import Drafter
 from .journal import Journal
 from .lab import Lab
@@ -74,11 +74,10 @@ class Recital:
 
 def measured(lab: Lab, plan: Plan, *, journal: Journal | None = None) -> Ledger:
     """All cells of a plan. journal: finished runs go into it, and those in it are not measured again."""
-    with lab.beside() as beside:
-        experiment = Experiment(lab, beside, plan, journal)
-        for number in range(plan.rounds):
-            for name in experiment.drafters:
-                experiment.measure(name, number)
+    experiment = Experiment(lab, plan, journal)
+    for number in range(plan.rounds):
+        for name in experiment.drafters:
+            experiment.measure(name, number)
     return experiment.ledger()
 
 
@@ -93,10 +92,10 @@ def _offered(lab: Lab, plan: Plan) -> tuple[str, ...]:
 
 
 class Experiment:
-    """One plan on one lab, its twins on another, and what was measured so far."""
+    """One plan on one lab, and what was measured so far."""
 
-    def __init__(self, lab: Lab, beside: Lab, plan: Plan, journal: Journal | None) -> None:
-        self._lab, self._beside, self._plan, self._journal = lab, beside, plan, journal
+    def __init__(self, lab: Lab, plan: Plan, journal: Journal | None) -> None:
+        self._lab, self._plan, self._journal = lab, plan, journal
         self.drafters = _offered(lab, plan)
         self._timed: list[Timed] = []
         self._recitals: list[Recital] = []
@@ -112,15 +111,16 @@ class Experiment:
         missing = [cell for cell in self._cells_of(name) if cell not in known]
         if not missing:
             return
-        drafter, other = self._lab.drafter(name), self._beside.drafter(name)
+        drafter = self._lab.drafter(name)
         recited = any((each.drafter, each.round) == (name, number) for each in self._recitals)
         if not recited and (not cycle_costs.runs_a_model(drafter) or isinstance(drafter, drafters.Chain)):
             self._recitals.append(found := Recital(name, number, self._recited(drafter)))
             self._note(asdict(found) | {"costs": _plain(found.costs)})
-        for cell in random.Random(number).sample(missing, len(missing)):
-            self._timed.append(found := self._time(drafter, other, cell, number))
-            rows = [astuple(sample) for sample in found.samples]
-            self._note(asdict(found) | {"samples": rows, "costs": _plain(found.costs)})
+        with self._lab.second(name) as twins:
+            for cell in random.Random(number).sample(missing, len(missing)):
+                self._timed.append(found := self._time(drafter, twins, cell, number))
+                rows = [astuple(sample) for sample in found.samples]
+                self._note(asdict(found) | {"samples": rows, "costs": _plain(found.costs)})
 
     def ledger(self) -> Ledger:
         """What the cells measured so far say."""
@@ -145,22 +145,22 @@ class Experiment:
         for k in (0,) if name == PLAIN else [k for k in self._plan.ks if k <= longest_k(name)]:
             yield from (Cell(name, k, kind) for kind in self._plan.kinds)
 
-    def _time(self, drafter: Drafter, other: Drafter, cell: Cell, number: int) -> Timed:
-        """A run and its twin; both again when contended."""
+    def _time(self, drafter: Drafter, twins: tuple[Session, Drafter], cell: Cell, number: int) -> Timed:
+        """A run and its twin; both again when contended. twins: session and drafter of twins."""
         tries, contended = 0, True
         while contended and tries <= self._plan.retries:
             tries += 1
-            twin = self._twin(other, cell)
+            twin = self._twin(*twins, cell)
             run = self._run(drafter, cell, twin.follow)
             costs = twin.costs()
             contended = costs.contended
         samples = ledger.samples(run.cycles, keeps_drafts=cycle_costs.keeps_drafts(drafter))
         return Timed(cell, number, samples, costs, tries)
 
-    def _twin(self, drafter: Drafter, cell: Cell) -> cycle_costs.Twin:
+    def _twin(self, session: Session, drafter: Drafter, cell: Cell) -> cycle_costs.Twin:
         begins = len(self._lab.prompt(PROMPTS[cell.kind])) - 1
         return cycle_costs.Twin(
-            self._beside.session,
+            session,
             drafter,
             Sampler(Sampling()),
             k=cell.k,

@@ -36,6 +36,21 @@ def test_one_draft_at_a_time_is_in_memory(lab):
     assert first.closed and not second.closed
 
 
+@pytest.mark.parametrize("name", ["none", "ngram_simple", "draft_model", "distilled", "eagle", "medusa", "chain"])
+def test_a_second_text_has_sessions_of_its_own_on_the_same_weights(lab, name):
+    before = lab.run(PROMPTS["code"], name, k=2, max_tokens=12).tokens
+    first, models_open = lab.session, lab.model
+    with lab.second(name) as (session, drafter):
+        assert drafter.name == name
+        assert session is not lab.session and lab.model is models_open
+        session.extend([1, 2, 3])
+        assert lab.session.n_tokens != 3
+        assert (session.states is None) == (lab.session.states is None)
+        assert lab.run(PROMPTS["code"], name, k=2, max_tokens=12).tokens == before
+    assert session.closed and not lab.session.closed and lab.session is first
+    assert lab.run(PROMPTS["code"], name, k=2, max_tokens=12).tokens == before
+
+
 def test_another_format_releases_the_old_target_and_draft(lab):
     old_session, old_model = lab.session, lab.model
     old_draft = lab.drafter("draft_model").session

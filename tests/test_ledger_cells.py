@@ -39,8 +39,8 @@ class FakeLab:
     def prompt(self, prompt):
         return tuple(range(50))
 
-    def beside(self):
-        return nullcontext(FakeLab())
+    def second(self, name):
+        return nullcontext((None, self.drafter(name)))
 
 
 @pytest.fixture
@@ -74,7 +74,7 @@ def lab(monkeypatch):
 
 
 def measured(lab, journal=None, rounds=2):
-    made = ledger_cells.Experiment(lab, FakeLab(), PLAN, journal)
+    made = ledger_cells.Experiment(lab, PLAN, journal)
     for number in range(rounds):
         made.measure("draft_model", number)
     return made

@@ -36,7 +36,7 @@ FULL = Plan(
     drafters=drafters.names(),
     ks=tuple(range(1, LONGEST_K + 1)),
     kinds=("rewrite", "code", "story"),
-    rounds=1,
+    rounds=2,
     new_tokens=64,
     retries=2,
 )
