@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
+from math import inf
 from statistics import fmean, median
 
 import numpy as np
@@ -24,7 +25,9 @@ FILLER = "filler"
 MODEL, LOOK_UP, NOBODY = "model", "look-up", ""
 """``CycleSample.source``."""
 
-REACH = 40
+DISTURBED = 1.5
+
+REACH = 64
 """Tokens by which a context may lie outside the measured ones; it is then priced as the nearest of them."""
 
 
@@ -106,7 +109,11 @@ class Prices:
         own = [s for s in costs.samples if s.source == MODEL]
         self._verify = _Curves("a pass over N rows, N", costs.contexts, [(s.n, s, s.verify_ms) for s in settled])
         self._draft = _Curves(
-            "a draft of k tokens, k", costs.contexts, [(s.drafted, s, s.draft_ms) for s in own if s.fed == 1]
+            "a draft of k tokens, k",
+            costs.contexts,
+            [(s.drafted, s, s.draft_ms) for s in own if s.fed == 1],
+            # It grows little with the context, and a chain's model may have one token to read at the start alone.
+            reach=inf,
         )
         rebuilds = [
             s.verify_ms - self._verify.at(s.n, s.context_length)
@@ -120,7 +127,7 @@ class Prices:
         beyond = _medians(
             (s.fed, s.draft_ms - self._draft.at(s.drafted, s.context_length))
             for s in own
-            if s.fed > 1 and self._draft.reaches(s.drafted, s.context_length)
+            if s.fed > 1 and s.drafted in self._draft
         )
         # Reading more is not cheaper than reading less; a difference below 0 is noise.
         self._catch_up = {1: 0.0} | {fed: max(0.0, ms) for fed, ms in beyond.items()}
@@ -184,8 +191,15 @@ class Prices:
 class _Curves:
     """key -> (context length -> ms): the median at each context of the plan, placed at the mean length there."""
 
-    def __init__(self, what: str, contexts: Sequence[int], timed: Sequence[tuple[int, CycleSample, float]]) -> None:
-        self._what = what
+    def __init__(
+        self,
+        what: str,
+        contexts: Sequence[int],
+        timed: Sequence[tuple[int, CycleSample, float]],
+        *,
+        reach: float = REACH,
+    ) -> None:
+        self._what, self._reach = what, reach
         groups: dict[int, dict[int, list[tuple[int, float]]]] = {}
         for key, sample, ms in timed:
             began = max((c for c in contexts if c <= sample.context_length), default=min(contexts))
@@ -202,7 +216,7 @@ class _Curves:
     def reaches(self, key: int, context_length: float) -> bool:
         """Whether ``at`` knows a price: not so where a script has run on far beyond the last context of the plan."""
         points = self._points.get(key, ())
-        return bool(points) and min(points) - REACH <= context_length <= max(points) + REACH
+        return bool(points) and min(points) - self._reach <= context_length <= max(points) + self._reach
 
     def __iter__(self) -> Iterator[int]:
         return iter(self._points)
@@ -271,6 +285,22 @@ def ms_per_token_of_alpha(run: Sequence[CycleSample], alpha: float, prices: Pric
     return spent / tokens
 
 
+def undisturbed(cycles: Sequence[CycleSample]) -> tuple[CycleSample, ...]:
+    """Without those whose pass or draft took over ``DISTURBED`` times the median of their like: something held a core.
+
+    Such cycles are few, take up to ten times as long, and hit run and costs by chance; no ledger can foresee them.
+    """
+    passes = _medians((s.n, s.verify_ms) for s in cycles)
+    drafts = _medians(((s.drafted, s.fed), s.draft_ms) for s in cycles if s.source == MODEL)
+
+    def calm(s: CycleSample) -> bool:
+        if s.verify_ms > DISTURBED * passes[s.n]:
+            return False
+        return s.source != MODEL or s.draft_ms <= DISTURBED * drafts[s.drafted, s.fed]
+
+    return tuple(s for s in cycles if calm(s))
+
+
 def cell(
     runs: Sequence[Sequence[CycleSample]],
     prices: Prices,
@@ -280,25 +310,29 @@ def cell(
     contended: bool = False,
     tries: int = 1,
 ) -> LedgerCell:
-    """Runs of one setting on one prompt, measured and predicted. ValueError without a cycle."""
+    """Runs of one setting on one prompt, measured and predicted. ValueError without a cycle.
+
+    Times are those of the ``undisturbed`` cycles; prices should come from such, too.
+    """
     cycles = [sample for run in runs for sample in run]
     if not cycles:
         raise ValueError(f"There is no cycle of {prices.drafter} with k={k} on {kind!r} to predict.")
     tested = sum(min(sample.drafted, sample.kept + 1) for sample in cycles)
     alpha = sum(sample.kept for sample in cycles) / tested if tested else None
-    emitted = sum(sample.emitted for sample in cycles)
-    bills = [prices.of(sample) for sample in cycles]
+    calm = [sample for run in runs for sample in undisturbed(run)]
+    emitted = sum(sample.emitted for sample in calm)
+    bills = [prices.of(sample) for sample in calm]
     return LedgerCell(
         drafter=prices.drafter,
         k=k,
         kind=kind,
         cycles=len(cycles),
-        tokens_per_cycle=emitted / len(cycles),
+        tokens_per_cycle=sum(sample.emitted for sample in cycles) / len(cycles),
         alpha=alpha,
-        measured_ms=sum(sample.ms for sample in cycles) / emitted,
+        measured_ms=sum(sample.ms for sample in calm) / emitted,
         predicted_ms=sum(bill.ms for bill in bills) / emitted,
         of_alpha_ms=fmean(ms_per_token_of_alpha(run, alpha or 0.0, prices) for run in runs),
-        interval=sum_ratio_interval([bill.ms for bill in bills], [sample.ms for sample in cycles]),
+        interval=sum_ratio_interval([bill.ms for bill in bills], [sample.ms for sample in calm]),
         predicted=mean_parts(bills),
         measured=mean_parts(
             [
@@ -308,9 +342,10 @@ def cell(
                     sampling=sample.sampling_ms,
                     bookkeeping=sample.other_ms,
                 )
-                for sample in cycles
+                for sample in calm
             ]
         ),
+        disturbed=len(cycles) - len(calm),
         contended=contended,
         tries=tries,
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, astuple, dataclass
+from dataclasses import asdict, astuple, dataclass, replace
 
 from . import backend, cycle_costs, drafters, ledger, measure, trained
 from .backend import Sampler, Session
@@ -132,7 +132,7 @@ class Experiment:
                 found.append(
                     ledger.cell(
                         [timed.samples for timed in runs],
-                        ledger.Prices(ledger.together([*(timed.costs for timed in runs), *recitals], name)),
+                        ledger.Prices(ledger.together([*map(_calm, runs), *recitals], name)),
                         k=cell.k,
                         kind=cell.kind,
                         contended=any(timed.costs.contended for timed in runs),
@@ -209,6 +209,11 @@ def longest_k(name: str) -> int:
     if name in trained.KINDS:
         return trained.load(trained.path_of(name)).longest_k or LONGEST_K
     return next((kind().m for kind in drafters.LOOK_UPS if kind.name == name), LONGEST_K)
+
+
+def _calm(timed: Timed) -> CycleCosts:
+    """What its twin took where nothing disturbed it."""
+    return replace(timed.costs, samples=ledger.undisturbed(timed.costs.samples))
 
 
 def _plain(costs: CycleCosts) -> dict[str, object]:

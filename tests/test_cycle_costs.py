@@ -124,12 +124,12 @@ def test_the_model_of_a_chain_is_made_to_read_long_stretches(target):
     assert fed == {1, 2, *cycle_costs.LONG_CATCH_UPS}
 
 
-def test_what_a_long_stretch_led_beyond_the_measured_contexts_is_left_out(target):
+def test_what_a_long_stretch_led_beyond_the_measured_contexts_is_priced_by_the_nearest(target):
     def chain():
         return drafters.Chain((drafters.NgramSimple(), drafters.DraftModel(WideToy(n_ctx=256, n_batch=128))))
 
     one, two = (ledger.Prices(scripted(target, chain(), ks=(4,), contexts=each)) for each in ((20,), (20, 86)))
-    assert one.longest_catch_up < max(cycle_costs.LONG_CATCH_UPS) == two.longest_catch_up
+    assert one.longest_catch_up == two.longest_catch_up == max(cycle_costs.LONG_CATCH_UPS)
 
 
 def test_a_head_reads_what_was_emitted(target):

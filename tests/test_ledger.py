@@ -311,3 +311,14 @@ def test_a_second_pass_of_the_draft_explains_one_k_of_the_article_and_too_much_o
     assert (found[1].low_ms, found[1].high_ms) == (2.817, 5.30)
     assert (found[16].low_ms, found[16].high_ms) == (10.29, None)
     assert {k for k, gap in found.items() if gap.explains_too_much} == {1, 11, 16}
+
+
+def test_disturbed_cycles_are_left_out_of_the_times_and_counted():
+    calm = [sample(3, 20.0, kept=kept) for kept in (0, 1, 2) for _ in range(4)]
+    spiked = [*calm, sample(3, 90.0, kept=2), sample(3, 20.0, draft_ms=2.0)]
+    assert ledger.undisturbed(spiked) == tuple(calm)
+    assert ledger.undisturbed([sample(3, 90.0)]) == (sample(3, 90.0),), "one alone has no like to be told from"
+    found = ledger.cell([spiked], prices(*calm), k=2, kind="code")
+    assert (found.cycles, found.disturbed) == (14, 2)
+    assert found.measured_ms == found.predicted_ms == pytest.approx(21.0 / 2)
+    assert found.tokens_per_cycle == pytest.approx((24 + 3 + 1) / 14)

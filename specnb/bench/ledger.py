@@ -7,7 +7,8 @@ so that a machine that is faster or slower for some seconds is so for both. The 
 the tokens that each cycle really kept, so its error is the costs'; the second takes alpha alone and
 adds the error of the geometric assumption.
 
-What was measured while another process held a core is measured again, up to twice, and listed.
+Single cycles that took over half as long again as their like are left out of runs and costs alike, and
+counted. What was measured while another process held a core is measured again, up to twice, and listed.
 Finished runs are kept for half a day, so an interrupted benchmark goes on where it was. A look-up's
 k ends at its longest draft, since beyond it every run is the same; a head's at the length it was
 trained for.
@@ -23,6 +24,7 @@ from statistics import fmean, median
 from .. import drafters, ledger_cells, models
 from ..journal import Journal
 from ..lab import Lab
+from ..ledger import DISTURBED
 from ..ledger_cells import LONGEST_K, PLAIN, Plan
 from ..records import LedgerCell
 
@@ -36,7 +38,7 @@ FULL = Plan(
     drafters=drafters.names(),
     ks=tuple(range(1, LONGEST_K + 1)),
     kinds=("rewrite", "code", "story"),
-    rounds=2,
+    rounds=1,
     new_tokens=64,
     retries=2,
 )
@@ -74,6 +76,7 @@ def summary(cells: Sequence[LedgerCell]) -> dict[str, object]:
         "median_error_of_alpha": median(of_alpha),
         "max_error_of_alpha": max(of_alpha),
         "beyond": sum(cell.wholly_beyond(BOUND) for cell in cells),
+        "disturbed": sum(cell.disturbed for cell in cells) / sum(cell.cycles for cell in cells),
         "rows": [_row(cell) for cell in cells],
     }
 
@@ -114,6 +117,8 @@ def table(figures: dict[str, object]) -> str:
         f"{_percent(figures['max_error'])}; {figures['beyond']} cell(s) wholly beyond {_percent(BOUND)}.",
         f"Given alpha alone:   median error {_percent(figures['median_error_of_alpha'])}, largest "
         f"{_percent(figures['max_error_of_alpha'])}.",
+        f"Left out of runs and costs alike: cycles that took over {DISTURBED} times the median of their like, "
+        f"{_percent(figures['disturbed'])} of all.",
         "",
         *_by_drafter(rows),
         "",

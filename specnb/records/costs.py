@@ -307,8 +307,9 @@ class LedgerCell:
     predicted_ms: from the tokens really kept. of_alpha_ms: from ``alpha`` (live, kept / tested; None when nothing was
     tested) and the geometric assumption. interval: of predicted / measured, 95 %, over cycles; None for fewer than 3.
     predicted, measured: the mean cycle's parts. A run's clock cannot tell all of them apart: its ``draft`` holds the
-    catching up, ``verify`` the rebuilds, ``bookkeeping`` the rollbacks. contended: another process held a core.
-    tries: 1 unless it was measured again because of that.
+    catching up, ``verify`` the rebuilds, ``bookkeeping`` the rollbacks. disturbed: of the cycles, those left out of all
+    times (``ledger.undisturbed``). contended: another process held a core. tries: 1 unless it was measured again
+    because of that.
     """
 
     drafter: str
@@ -323,6 +324,7 @@ class LedgerCell:
     interval: tuple[float, float] | None
     predicted: CycleParts
     measured: CycleParts
+    disturbed: int = 0
     contended: bool = False
     tries: int = 1
 
