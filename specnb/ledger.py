@@ -9,7 +9,7 @@ milliseconds out; nothing is fitted to the run.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from math import inf
 from statistics import fmean, median
 
@@ -285,20 +285,27 @@ def ms_per_token_of_alpha(run: Sequence[CycleSample], alpha: float, prices: Pric
     return spent / tokens
 
 
-def undisturbed(cycles: Sequence[CycleSample]) -> tuple[CycleSample, ...]:
-    """Without those whose pass or draft took over ``DISTURBED`` times the median of their like: something held a core.
+def calmed(cycles: Sequence[CycleSample]) -> tuple[CycleSample, ...]:
+    """All cycles; where pass or draft took over ``DISTURBED`` times the median of their like, at that median.
 
-    Such cycles are few, take up to ten times as long, and hit run and costs by chance; no ledger can foresee them.
+    Something held a core then: such cycles are few, take up to ten times as long, and hit run and costs by chance.
+    For costs, where no situation may go missing.
     """
     passes = _medians((s.n, s.verify_ms) for s in cycles)
     drafts = _medians(((s.drafted, s.fed), s.draft_ms) for s in cycles if s.source == MODEL)
 
-    def calm(s: CycleSample) -> bool:
-        if s.verify_ms > DISTURBED * passes[s.n]:
-            return False
-        return s.source != MODEL or s.draft_ms <= DISTURBED * drafts[s.drafted, s.fed]
+    def calm(s: CycleSample) -> CycleSample:
+        like = drafts[s.drafted, s.fed] if s.source == MODEL else s.draft_ms
+        draft_ms = like if s.draft_ms > DISTURBED * like else s.draft_ms
+        verify_ms = passes[s.n] if s.verify_ms > DISTURBED * passes[s.n] else s.verify_ms
+        return replace(s, draft_ms=draft_ms, verify_ms=verify_ms)
 
-    return tuple(s for s in cycles if calm(s))
+    return tuple(map(calm, cycles))
+
+
+def undisturbed(cycles: Sequence[CycleSample]) -> tuple[CycleSample, ...]:
+    """Those cycles that ``calmed`` leaves as they are."""
+    return tuple(s for s, calm in zip(cycles, calmed(cycles), strict=True) if s == calm)
 
 
 def cell(
@@ -312,7 +319,7 @@ def cell(
 ) -> LedgerCell:
     """Runs of one setting on one prompt, measured and predicted. ValueError without a cycle.
 
-    Times are those of the ``undisturbed`` cycles; prices should come from such, too.
+    Times are those of the ``undisturbed`` cycles; prices should come from ``calmed`` ones.
     """
     cycles = [sample for run in runs for sample in run]
     if not cycles:

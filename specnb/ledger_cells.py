@@ -212,8 +212,8 @@ def longest_k(name: str) -> int:
 
 
 def _calm(timed: Timed) -> CycleCosts:
-    """What its twin took where nothing disturbed it."""
-    return replace(timed.costs, samples=ledger.undisturbed(timed.costs.samples))
+    """What its twin took, less what disturbed it."""
+    return replace(timed.costs, samples=ledger.calmed(timed.costs.samples))
 
 
 def _plain(costs: CycleCosts) -> dict[str, object]:

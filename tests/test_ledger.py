@@ -317,6 +317,7 @@ def test_disturbed_cycles_are_left_out_of_the_times_and_counted():
     calm = [sample(3, 20.0, kept=kept) for kept in (0, 1, 2) for _ in range(4)]
     spiked = [*calm, sample(3, 90.0, kept=2), sample(3, 20.0, draft_ms=2.0)]
     assert ledger.undisturbed(spiked) == tuple(calm)
+    assert ledger.calmed(spiked)[12:] == (sample(3, 20.0, kept=2), sample(3, 20.0))
     assert ledger.undisturbed([sample(3, 90.0)]) == (sample(3, 90.0),), "one alone has no like to be told from"
     found = ledger.cell([spiked], prices(*calm), k=2, kind="code")
     assert (found.cycles, found.disturbed) == (14, 2)
