@@ -89,7 +89,7 @@ def test_dragging_while_the_model_runs_leaves_the_run_as_it_was_set(notebook):
     assert int(jupyter.readout(k)) == asked + 10
     page.wait_for_function(DONE, timeout=120_000)
     assert jupyter.errors(page) == []
-    assert jupyter.ask_kernel(page, "print(live.runs[-1].k)") == str(asked)
+    assert jupyter.ask_kernel(page, "print(live.runs[-1][1].k)") == str(asked)
     jupyter.press(k, "ArrowLeft", 10)
     jupyter.press(jupyter.slider(page, "new tokens"), "Home")
 
