@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import ipywidgets
 
@@ -57,6 +57,24 @@ def reset_button(controls: Sequence[ipywidgets.ValueWidget]) -> ipywidgets.Butto
 
     button.on_click(reset)
     return button
+
+
+def explorer(
+    inputs: Sequence[ipywidgets.ValueWidget],
+    readout: ipywidgets.HTML,
+    picture: ipywidgets.Image,
+    moved: Callable[[object], None],
+) -> ipywidgets.VBox:
+    """Inputs over a Reset, a readout and a picture. moved: called whenever an input's value changes."""
+    for control in inputs:
+        control.observe(moved, names="value")
+    # Side by side where there is room, so that sliders and picture are in view together.
+    sliders = ipywidgets.Box(inputs, layout=ipywidgets.Layout(flex_flow="row wrap"))
+    told = ipywidgets.Box(
+        [reset_button(inputs), readout],
+        layout=ipywidgets.Layout(flex_flow="row wrap", align_items="center", grid_gap="1em"),
+    )
+    return ipywidgets.VBox([sliders, told, picture])
 
 
 def image(size_css_px: tuple[int, int], png: bytes) -> ipywidgets.Image:

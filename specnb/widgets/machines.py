@@ -32,14 +32,7 @@ class ManyMachines:
         self.readout = ipywidgets.HTML()
         self.picture = controls.image(self._figure.size_css_px, self.redraw())
         inputs = (self.alpha, self.gamma, self.k, self.free)
-        for control in inputs:
-            control.observe(self._moved, names="value")
-        sliders = ipywidgets.Box(inputs, layout=ipywidgets.Layout(flex_flow="row wrap"))
-        told = ipywidgets.Box(
-            [controls.reset_button(inputs), self.readout],
-            layout=ipywidgets.Layout(flex_flow="row wrap", align_items="center", grid_gap="1em"),
-        )
-        self.view = ipywidgets.VBox([sliders, told, self.picture])
+        self.view = controls.explorer(inputs, self.readout, self.picture, self._moved)
 
     def redraw(self) -> bytes:
         """The picture for where the sliders stand now, as PNG; also sets the readout."""
