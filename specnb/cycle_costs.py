@@ -113,7 +113,7 @@ class Twin:
         self._script = _Script(session, drafter, sampler, _heard(ends_text), clock, longest_k=k)
         self._watch = machine.CoreWatch()
         decoder.prefill(session, self._script, prompt)
-        self._scripted = self._script.play_all(_scripts(drafter, sorted({0, k} if _looks_up(drafter) else {k})), prompt)
+        self._scripted = self._script.play_all(_scripts(drafter, sorted({0, k} if looks_up(drafter) else {k})), prompt)
         session.rewind(contexts[0])
         self._decoding = self._script.decode(prompt, stopped=lambda: False)
         self._cycles: list[Cycle] = []
@@ -188,7 +188,7 @@ def runs_a_model(drafter: Drafter) -> bool:
     return not isinstance(drafter, (*LOOK_UPS, NoDrafter))
 
 
-def _looks_up(drafter: Drafter) -> bool:
+def looks_up(drafter: Drafter) -> bool:
     """Whether drafts differ in length, or there may be none, whatever k is."""
     return not runs_a_model(drafter) or isinstance(drafter, Chain)
 

@@ -113,7 +113,7 @@ class Experiment:
             return
         drafter = self._lab.drafter(name)
         recited = any((each.drafter, each.round) == (name, number) for each in self._recitals)
-        if not recited and (not cycle_costs.runs_a_model(drafter) or isinstance(drafter, drafters.Chain)):
+        if not recited and cycle_costs.looks_up(drafter):
             self._recitals.append(found := Recital(name, number, self._recited(drafter)))
             self._note(asdict(found) | {"costs": _plain(found.costs)})
         with self._lab.second(name) as twins:

@@ -67,7 +67,7 @@ def lab(monkeypatch):
         return Run(tuple(range(50)), (cycle,) * 3, "draft_model", 2, 0, 0.0, Sampling(), 0.1)
 
     monkeypatch.setattr(cycle_costs, "Twin", Twin)
-    monkeypatch.setattr(cycle_costs, "runs_a_model", lambda _drafter: True)
+    monkeypatch.setattr(cycle_costs, "looks_up", lambda _drafter: False)
     monkeypatch.setattr(cycle_costs, "keeps_drafts", lambda _drafter: True)
     monkeypatch.setattr(measure, "run", run)
     return lab
