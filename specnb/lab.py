@@ -1,4 +1,4 @@
-"""A bench to work at: one target and at most one draft in memory, opened and released together.
+"""A bench to work at: one target and at most one draft in memory (``second`` texts keep theirs), released together.
 
 What the notebooks and the live widget hold. All the measuring is ``measure``'s.
 """
@@ -67,6 +67,8 @@ class Lab:
         self._draft_name = draft
         self._draft: tuple[Path, Model, Session | VectorSession | None] | None = None
         """No session: to be opened when it is asked for (``second``)."""
+        self._lent: list[Model] = []
+        """Drafts on which a second text is being written, once for each: they stay open until it is done."""
         self._staircases: dict[str, CostCurve] = {}
         self._adaptive_costs: dict[str, Costs] = {}
         self._embedding: trained.Embedding | None = None
@@ -140,12 +142,18 @@ class Lab:
             drafter = self.drafter(name)
         finally:
             (other, other_draft), (self.session, self._draft) = (self.session, self._draft), (session, draft)
+        lent = [other_draft[1]] if other_draft else []
+        self._lent += lent
         try:
             yield other, drafter
         finally:
             other.close()
             if other_draft and other_draft[2] is not None:
                 other_draft[2].close()
+            for model in lent:
+                self._lent.remove(model)
+                if self._draft is None or self._draft[1] is not model:
+                    self._close_draft(model)
 
     def run(
         self,
@@ -433,6 +441,10 @@ class Lab:
         if draft is not None:
             _, model, session = draft
             session.close()
+            self._close_draft(model)
+
+    def _close_draft(self, model: Model) -> None:
+        if model not in self._lent:
             model.close()
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -100,6 +100,7 @@ def cost_curves(
 ) -> tuple[CostCurve, ...]:
     """``cost_curve`` of several models at once: every round visits each N of each, so drift favours none of them.
 
+    At each N the models follow each other directly, since a pass wanders by a tenth from one second to the next.
     labels: one a session; "" or none gives the model's name and format.
     """
     fewest, most = rounds
@@ -109,10 +110,14 @@ def cost_curves(
         session.rewind(0)
         session.extend([token(i) for i in range(context_length)], rows="none")
     samples: list[list[tuple[int, float]]] = [[] for _ in sessions]
-    visits = [(which, n) for which in range(len(sessions)) for n in ns]
     watch, start = machine.CoreWatch(), perf_counter()
     for number in range(most + 1):
-        for which, n in order.sample(visits, len(visits)):
+        visits = [
+            (which, n)
+            for n in order.sample(list(ns), len(ns))
+            for which in order.sample(range(len(sessions)), len(sessions))
+        ]
+        for which, n in visits:
             tokens = [fillers[which](n * 100 + i) for i in range(n)]
             _timed_pass(sessions[which], tokens)
             elapsed_ms = _timed_pass(sessions[which], tokens)
@@ -391,6 +396,42 @@ def run_policy(
     on_cycle: Callable[[Cycle], None] = lambda _cycle: None,
 ) -> Run:
     """As ``run``, for any policy: the record says ``name`` and ``limits``, and each cycle who drafted in it."""
+    steps = generation(
+        session,
+        policy,
+        prompt,
+        name=name,
+        limits=limits,
+        sampling=sampling,
+        max_tokens=max_tokens,
+        prompt_kind=prompt_kind,
+        stop=stop,
+        exact=exact,
+        stopped=stopped,
+    )
+    while True:
+        try:
+            cycle = next(steps)
+        except StopIteration as end:
+            return end.value
+        on_cycle(cycle)
+
+
+def generation(
+    session: Session,
+    policy: decoder.Policy,
+    prompt: Sequence[int],
+    *,
+    name: str,
+    limits: Limits,
+    sampling: Sampling,
+    max_tokens: int,
+    prompt_kind: str = "",
+    stop: Sequence[str] = (),
+    exact: bool = False,
+    stopped: Callable[[], bool] = lambda: False,
+) -> Generator[Cycle, None, Run]:
+    """One generation, cycle by cycle; the record is what the generator returns. Arguments as in ``run_policy``."""
     model = session.model
     start = perf_counter()
     decoder.prefill(session, policy, prompt)
@@ -410,7 +451,7 @@ def run_policy(
         exact=exact,
     ):
         cycles.append(cycle)
-        on_cycle(cycle)
+        yield cycle
     tokens = [token for cycle in cycles for token in cycle.emitted]
     return Run(
         prompt_tokens=tuple(prompt),

@@ -51,6 +51,17 @@ def test_a_second_text_has_sessions_of_its_own_on_the_same_weights(lab, name):
     assert lab.run(PROMPTS["code"], name, k=2, max_tokens=12).tokens == before
 
 
+def test_second_texts_keep_their_drafts_while_the_lab_opens_others(lab):
+    with lab.second("eagle") as (_, head), lab.second("distilled") as (_, model):
+        assert not head.session.closed and not model.session.closed
+        lent = head.session.model
+        assert not lent.closed
+        lab.drafter("draft_model")
+        assert not lent.closed and not model.session.model.closed
+    assert lent.closed and model.session.model.closed
+    assert lab.run("Hi.", "draft_model", max_tokens=4).emitted == 4
+
+
 def test_another_format_releases_the_old_target_and_draft(lab):
     old_session, old_model = lab.session, lab.model
     old_draft = lab.drafter("draft_model").session

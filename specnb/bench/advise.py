@@ -2,7 +2,8 @@
 
 The racing sweep (a few pilots, a replay, a few settings measured) and the exhaustive grid both run on
 six prompt kinds with the embedded model in F32. Then, for each kind, the advised setting and the grid's best
-cell write the same prompt again, interleaved, since the best of many noisy cells flatters itself.
+cell answer the same prompt again, at once and in turns (``specnb.turns``), since the best of many noisy cells
+flatters itself.
 share_of_best: advised / best speed, on the kind where it is lowest. time_share: seconds of the racing
 sweep / seconds of the grid. A setting that is both advised and best has a share of 1.
 
@@ -12,17 +13,20 @@ of an hour on two quiet cores; --quick takes two kinds, two drafters and a small
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import ExitStack
 from statistics import median
 
-from .. import advise, drafters, measure, messages, sweep
-from ..intervals import ratio_interval
+from .. import advise, drafters, measure, messages, sweep, turns
+from ..intervals import sum_ratio_interval
 from ..lab import Lab
-from ..prompts import PROMPTS
-from ..records import Setting, Sweep
+from ..policy import Fixed
+from ..prompts import PROMPTS, Prompt
+from ..records import Limits, Sampling, Setting, Sweep
 
 FORMAT, QUICK_FORMAT = "F32", "Q4_0"
-AGAIN, QUICK_AGAIN = 9, 3
-"""Interleaved repeats of the last comparison."""
+AGAIN, QUICK_AGAIN = 12, 3
+"""Rounds of the last comparison."""
 
 PLAN = sweep.Plan(
     drafters=(
@@ -88,19 +92,13 @@ def _best(grid: Sweep, kind: str) -> Setting:
     return min(grid.measured(kind), key=lambda setting: median(trial.ms_per_token for trial in grid.of(setting, kind)))
 
 
-def _row(lab: Lab, plan: sweep.Plan, kind: str, advised: Setting, best: Setting, repeats: int) -> dict[str, object]:
+def _row(lab: Lab, plan: sweep.Plan, kind: str, advised: Setting, best: Setting, rounds: int) -> dict[str, object]:
     share, interval = 1.0, None
     if advised != best:
         prompt = next(prompt for prompt in plan.prompts if prompt.kind == kind)
-        ms: dict[Setting, list[float]] = {advised: [], best: []}
-
-        def arm(setting: Setting):
-            run = lab.run(prompt, setting.drafter, k=setting.k, p_min=setting.p_min, max_tokens=plan.max_tokens)
-            ms[setting].append(1e3 * run.decode_s / run.emitted)
-            return run
-
-        measure.race([lambda: arm(advised), lambda: arm(best)], repeats=repeats)
-        share, interval = median(ms[best]) / median(ms[advised]), ratio_interval(ms[best], ms[advised])
+        times = [_both(lab, plan, prompt, (advised, best), number) for number in range(rounds)]
+        of_advised, of_best = zip(*times, strict=True)
+        share, interval = sum(of_best) / sum(of_advised), sum_ratio_interval(of_best, of_advised)
     return {
         "kind": kind,
         "advised": messages.setting_name(advised),
@@ -108,6 +106,25 @@ def _row(lab: Lab, plan: sweep.Plan, kind: str, advised: Setting, best: Setting,
         "share": round(share, 4),
         "share_ci": interval,
     }
+
+
+def _both(lab: Lab, plan: sweep.Plan, prompt: Prompt, settings: Sequence[Setting], number: int) -> list[float]:
+    """Milliseconds per token of each setting, both writing the same answer in turns."""
+    with ExitStack() as stack:
+        texts = {}
+        for setting in settings:
+            session, drafter = stack.enter_context(lab.second(setting.drafter))
+            limits = Limits(k=setting.k, p_min=setting.p_min)
+            texts[messages.setting_name(setting)] = measure.generation(
+                session,
+                Fixed(drafter, limits),
+                lab.prompt(prompt),
+                name=setting.drafter,
+                limits=limits,
+                sampling=Sampling(),
+                max_tokens=plan.max_tokens,
+            )
+        return [timed.ms for timed in turns.race(texts, seed=number).values()]
 
 
 def table(figures: dict[str, object]) -> str:
