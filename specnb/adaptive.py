@@ -13,7 +13,8 @@ seldom, and more seldom after each trial in which it was wrong. Nothing else of 
 meanwhile: drafters catch up when they are asked.
 
 **What it may lose.** A purse holds what was gained over plain decoding so far, and an allowance:
-one plain pass at the start and ``ALLOWANCE`` of every plain pass since. Trials are paid from it.
+one plain pass at the start and ``ALLOWANCE`` of every plain pass since. Trials are paid from what has
+come in since, none beforehand: a draft that is not expected to pay is not worth a price at once.
 While it is empty, a drafter may only try its luck if its last draft, verified or kept aside, was
 right in its first token.
 
@@ -29,7 +30,7 @@ from dataclasses import dataclass, field
 from math import ceil, inf
 
 from .drafters import Drafter, NoDrafter
-from .records import Context, Cycle, Draft, Limits, Pick
+from .records import Context, Cycle, Draft, DraftPrice, Limits, Pick
 
 ALLOWANCE = 0.005
 """Share of plain decoding's time that may be lost to trials and wrong guesses."""
@@ -46,8 +47,10 @@ RATE_MEMORY = 20
 PRIOR_TESTS = 3.0
 """Weight, in tested tokens, of what is assumed of a drafter before it was seen."""
 
+NO_DRAFT = Draft()
+
 DWELL = 4
-"""Cycles over which a change of N is expected to pay its price: less, and noise would hold it to a poor k."""
+"""Cycles over which a change of N, or catching up, is expected to pay: less, and noise would hold it to a poor k."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +58,13 @@ class Costs:
     """Measured before the run. Times in milliseconds.
 
     verify_ms: N -> T(N) at about the context length of the run; only drafts with a measured N are
-    made. draft_ms: drafter's name -> per drafted token; 0 for look-ups. other_ms: sampling and
+    made. drafts: drafter's name -> what its drafts cost; nothing, for look-ups. other_ms: sampling and
     bookkeeping of any cycle. switch_ms: what a pass takes longer when its N is not that of the pass
     before (llama.cpp then builds its compute graph anew).
     """
 
     verify_ms: Mapping[int, float]
-    draft_ms: Mapping[str, float]
+    drafts: Mapping[str, DraftPrice]
     other_ms: float = 0.0
     switch_ms: float = 0.0
 
@@ -153,46 +156,57 @@ class _Aside:
 class _Arm:
     """One drafter and what is known of it.
 
+    read: tokens of the text that its model has read: when it was asked last, or the prompt's.
     prices: (k, milliseconds of a cycle) for every k that pays if all is kept, ascending.
     wait: cycles between trials. next_trial: the cycle of the next one.
+    draft, k: of the present cycle: what it proposed, None where it was not asked; how much of it is worth most.
     """
 
     drafter: Drafter
     longest_k: int
-    draft_ms: float
+    price: DraftPrice
     prices: tuple[tuple[int, float], ...]
     running: RunningAlpha
     tokens: list[float] = field(default_factory=list)
     """tokens[n]: expected of a cycle with a draft of n."""
+    draft: Draft | None = None
+    k: int = 0
     aside: _Aside | None = None
+    read: int = 0
     wait: int = 1
     next_trial: int = 0
 
     @property
     def free(self) -> bool:
-        return self.draft_ms == 0.0
+        return self.price.first_ms == 0.0
+
+    def missed(self, length: int) -> int:
+        """Tokens of a text of that length that its model has to read before it drafts, the last aside."""
+        return max(0, length - self.read - 1)
 
     def count(self, position: int, kept: bool) -> None:
         self.running.count(position, kept)
         self.tokens.clear()
 
-    def best(self, longest: int, rate: float, last_n: int, change_ms: float) -> tuple[int, float]:
-        """(k, worth) of the draft of at most ``longest`` tokens that is worth most; (0, -inf) where there is none.
+    def weigh(self, longest: int, rate: float, last_n: int, change_ms: float, late_ms: float) -> float:
+        """Sets ``k`` to the draft of at most ``longest`` tokens that is worth most, 0 where there is none; its worth.
 
         Its worth is the tokens expected of the cycle, less those that its time would bring at the rate
         of late (tokens per millisecond). The most of this, and not of tokens per millisecond in this
         cycle alone, gives the most tokens per millisecond of a text (renewal reward; Dinkelbach 1967):
         where drafts are rare, a long one may pay that takes longer a token than a short one.
+        change_ms, late_ms: this cycle's part of what a change of N and of what catching up costs.
         """
         tokens = self.tokens or self._expect()
         best_k, most = 0, -inf
         for k, ms in self.prices:
             if k > longest:
                 break
-            worth = tokens[k] - rate * (ms if k + 1 == last_n else ms + change_ms)
+            worth = tokens[k] - rate * (late_ms + (ms if k + 1 == last_n else ms + change_ms))
             if worth > most:
                 best_k, most = k, worth
-        return best_k, most
+        self.k = best_k
+        return most
 
     def _expect(self) -> list[float]:
         gain, later = self.running.first, self.running.later
@@ -219,7 +233,7 @@ class Adaptive:
         self._none = NoDrafter()
         self._arms = tuple(_arm(drafter, costs, longest_k) for drafter in drafters)
         self._purse_ms = costs.plain_ms
-        self._trials_ms = TRIALS * costs.plain_ms
+        self._trials_ms = 0.0
         self._late_tokens, self._late_ms = 1.0, costs.plain_ms
         self._last_n = 1
         self._cycle = 0
@@ -236,26 +250,28 @@ class Adaptive:
     def draft(self, context: Context, room: int) -> tuple[Drafter, Limits, Draft]:
         self._compare(context.tokens)
         self._model_ms = 0.0
-        drafts = {id(arm): self._ask(arm, context, min(arm.longest_k, room)) for arm in self._arms if arm.free}
-        lengths = [len(drafts[id(arm)].tokens) if arm.free else min(arm.longest_k, room) for arm in self._arms]
-        best, ks = self._choose(lengths)
-        k = 0 if best is None else ks[id(best)]
+        if self._cycle == 0:
+            for arm in self._arms:
+                arm.read = len(context.tokens) - 1
+        for arm in self._arms:
+            arm.draft = self._ask(arm, context, min(arm.longest_k, room)) if arm.free else None
+        best = self._choose(room, len(context.tokens))
         if best is None:
-            self._try_one(context, ks, drafts)
+            self._try_one(context)
         elif not best.free:
             best.wait = 1
-            drafts[id(best)] = self._ask(best, context, k)
+            best.draft = self._ask(best, context, best.k)
             # It may draft less than it was asked for, and only some passes were measured.
-            k = max((each for each, _ in best.prices if each <= len(drafts[id(best)].tokens)), default=0)
-        self._put_aside(len(context.tokens), best, ks, drafts)
+            best.k = max((k for k, _ in best.prices if k <= len(best.draft.tokens)), default=0)
+        self._put_aside(len(context.tokens), best)
         self._chosen = best
-        drafter, draft = (self._none, Draft()) if best is None else (best.drafter, drafts[id(best)])
+        drafter, k, draft = (self._none, 0, NO_DRAFT) if best is None else (best.drafter, best.k, best.draft)
         self.picks.append(
             Pick(
                 drafter=drafter.name,
                 k=k,
                 tried=best is None and self._model_ms > 0.0,
-                alphas=tuple((arm.drafter.name, arm.running.alpha) for arm in self._arms),
+                alphas=tuple([(arm.drafter.name, arm.running.alpha) for arm in self._arms]),
                 purse_ms=self._purse_ms,
             )
         )
@@ -268,7 +284,7 @@ class Adaptive:
         n, emitted, plain_ms = cycle.n_rows, len(cycle.emitted), self.costs.plain_ms
         cost = self.costs.verify_ms[n] + self.costs.other_ms + (self.costs.switch_ms if n != self._last_n else 0.0)
         if self._model_ms:
-            # The time it really took may be longer: catching up after a pause is not in the price of a token.
+            # The time it really took may be longer: the first draft of a draft model reads the prompt.
             cost += max(self._model_ms, 1e3 * cycle.draft_s)
         self._purse_ms += emitted * plain_ms * (1.0 + ALLOWANCE) - cost
         self._trials_ms += emitted * plain_ms * ALLOWANCE * TRIALS
@@ -278,31 +294,34 @@ class Adaptive:
         self._last_n = n
         self._cycle += 1
 
-    def _choose(self, lengths: Sequence[int]) -> tuple[_Arm | None, dict[int, int]]:
-        """The drafter worth most, None where plain decoding is; and the best k of each. lengths: of their longest."""
+    def _choose(self, room: int, length: int) -> _Arm | None:
+        """The drafter worth most, None where plain decoding is. length: of the text."""
         rate, change_ms = self._late_tokens / self._late_ms, self.costs.switch_ms / DWELL
-        chosen, ks = None, {}
         most = 1.0 - rate * (self.costs.plain_ms + (0.0 if self._last_n == 1 else change_ms))
-        for arm, longest in zip(self._arms, lengths, strict=True):
-            ks[id(arm)], worth = arm.best(longest, rate, self._last_n, change_ms)
+        chosen = None
+        for arm in self._arms:
+            longest = min(arm.longest_k, room) if arm.draft is None else len(arm.draft.tokens)
+            late_ms = arm.missed(length) * arm.price.catch_up_ms / DWELL
+            worth = arm.weigh(longest, rate, self._last_n, change_ms, late_ms)
             # With an empty purse only a drafter that was on the right track in its last draft may try its luck.
             if worth > most and (self._purse_ms > 0.0 or arm.running.on_track):
                 chosen, most = arm, worth
-        return chosen, ks
+        return chosen
 
     def _ask(self, arm: _Arm, context: Context, k: int) -> Draft:
         draft = arm.drafter.propose(context, Limits(k=k))
-        self._model_ms += len(draft.tokens) * arm.draft_ms
+        if not arm.free:
+            self._model_ms += arm.price.ms(len(draft.tokens), arm.missed(len(context.tokens)))
+        arm.read = len(context.tokens)
         return draft
 
-    def _try_one(self, context: Context, ks: Mapping[int, int], drafts: dict[int, Draft]) -> None:
+    def _try_one(self, context: Context) -> None:
         """Lets one model that is off draft, to be judged without being verified, where the purse allows."""
         for arm in self._arms:
-            k = ks[id(arm)]
-            if arm.free or k == 0 or arm.aside is not None or self._cycle < arm.next_trial:
+            if arm.free or arm.k == 0 or arm.aside is not None or self._cycle < arm.next_trial:
                 continue
-            if k * arm.draft_ms <= min(self._purse_ms, self._trials_ms):
-                drafts[id(arm)] = self._ask(arm, context, k)
+            if arm.price.ms(arm.k, arm.missed(len(context.tokens))) <= min(self._purse_ms, self._trials_ms):
+                arm.draft = self._ask(arm, context, arm.k)
                 self._trials_ms -= self._model_ms
                 self._wait_longer(arm)
                 return
@@ -313,13 +332,13 @@ class Adaptive:
         arm.wait = max(1, min(2 * arm.wait, longest))
         arm.next_trial = self._cycle + arm.wait
 
-    def _put_aside(self, start: int, best: _Arm | None, ks: Mapping[int, int], drafts: Mapping[int, Draft]) -> None:
+    def _put_aside(self, start: int, best: _Arm | None) -> None:
         """Keeps the drafts that are not verified, one of each drafter, cut as they would have been."""
         for arm in self._arms:
             if arm is best:
                 arm.aside = None  # its draft is verified: the same tokens must not count twice
-            elif arm.aside is None and id(arm) in drafts:
-                tokens = drafts[id(arm)].tokens[: ks[id(arm)]]
+            elif arm.aside is None and arm.draft is not None:
+                tokens = arm.draft.tokens[: arm.k]
                 arm.aside = _Aside(start, tokens) if tokens else None
 
     def _compare(self, tokens: Sequence[int]) -> None:
@@ -342,12 +361,12 @@ class Adaptive:
 
 def _arm(drafter: Drafter, costs: Costs, longest_k: int) -> _Arm:
     longest_k = min(longest_k, getattr(drafter, "longest_k", longest_k))
-    draft_ms = costs.draft_ms[drafter.name]
-    prices = ((n - 1, costs.verify_ms[n] + costs.other_ms + (n - 1) * draft_ms) for n in sorted(costs.verify_ms))
+    price = costs.drafts[drafter.name]
+    prices = ((n - 1, costs.verify_ms[n] + costs.other_ms + price.ms(n - 1)) for n in sorted(costs.verify_ms))
     return _Arm(
         drafter,
         longest_k,
-        draft_ms,
+        price,
         tuple((k, ms) for k, ms in prices if 0 < k <= longest_k and ms < (k + 1) * costs.plain_ms),
-        RunningAlpha(MODEL_PRIOR if draft_ms else LOOK_UP_PRIOR),
+        RunningAlpha(MODEL_PRIOR if price.first_ms else LOOK_UP_PRIOR),
     )

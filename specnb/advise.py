@@ -8,11 +8,11 @@ interval tells how well *these* prompts were timed, not how other prompts of the
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from statistics import median
+from statistics import fmean, median
 
 from . import theory
-from .intervals import FEWEST_SAMPLES, ratio_interval
-from .records import PLAIN, Advice, Choice, Hopeless, Setting, Sweep, SweepCosts
+from .intervals import FEWEST_SAMPLES, ratio_interval, sum_ratio_interval
+from .records import PLAIN, Advice, Choice, Hopeless, Setting, Sweep, SweepCosts, Trial
 
 Times = Mapping[Setting, Sequence[float]]
 """Setting -> milliseconds per token of each repeat."""
@@ -37,11 +37,12 @@ def advise(sweep: Sweep) -> Advice:
     )
 
 
-def choose(kind: str, times: Times, *, looped: bool = False, contended: bool = False) -> Choice:
+def choose(kind: str, times: Times, *, in_turns: bool = False, looped: bool = False, contended: bool = False) -> Choice:
     """The choice among settings by their milliseconds per token, plain decoding's among them.
 
-    Settings with fewer than three repeats count only where none has more: they have no interval.
-    ValueError without plain decoding.
+    in_turns: the i-th times of all settings belong together, having been measured in turns: then they are compared
+    as pairs, and a slow moment that hit both counts for neither. Else medians are compared. Settings with fewer than
+    three repeats count only where none has more: they have no interval. ValueError without plain decoding.
     """
     plain = times.get(PLAIN)
     if not plain:
@@ -50,15 +51,22 @@ def choose(kind: str, times: Times, *, looped: bool = False, contended: bool = F
     repeated = {setting: ms for setting, ms in others.items() if len(ms) >= FEWEST_SAMPLES} or others
     if not repeated:
         return Choice(kind, "off", None, None, looped=looped, contended=contended)
-    fastest = min(repeated, key=lambda setting: median(repeated[setting]))
-    interval = ratio_interval(plain, repeated[fastest])
+    middle, ratio_of = (fmean, sum_ratio_interval) if in_turns else (median, ratio_interval)
+    fastest = min(repeated, key=lambda setting: middle(repeated[setting]))
+
+    def slower(ms: Sequence[float]) -> bool:
+        """Whether it is than the fastest by more than noise."""
+        interval = ratio_of(ms, repeated[fastest])
+        return interval is not None and interval[0] > 1.0
+
+    interval = ratio_of(plain, repeated[fastest])
     return Choice(
         kind,
         _verdict(interval),
         fastest,
-        median(plain) / median(repeated[fastest]),
+        middle(plain) / middle(repeated[fastest]),
         interval,
-        ties=tuple(s for s, ms in repeated.items() if s != fastest and not _slower(ms, repeated[fastest])),
+        ties=tuple(setting for setting, ms in repeated.items() if setting != fastest and not slower(ms)),
         looped=looped,
         contended=contended,
     )
@@ -84,27 +92,43 @@ def hopeless(costs: SweepCosts, settings: Sequence[Setting]) -> tuple[Hopeless, 
 
 
 def _of_kind(sweep: Sweep, kind: str) -> Choice:
-    trials = {setting: sweep.of(setting, kind) for setting in sweep.measured(kind)}
+    found = {setting: sweep.of(setting, kind) for setting in sweep.measured(kind)}
+    # Once there are final rounds, what was only screened is out.
+    trials = {setting: each for setting, each in found.items() if each[0].stage == "final"} or found
+    used = [trial for each in trials.values() for trial in each]
     return choose(
         kind,
-        {setting: [trial.ms_per_token for trial in found] for setting, found in trials.items()},
-        looped=any(trial.looped for found in trials.values() for trial in found),
-        contended=any(trial.contended for found in trials.values() for trial in found),
+        {setting: [trial.ms_per_token for trial in each] for setting, each in trials.items()},
+        in_turns=_in_turns(trials),
+        looped=any(trial.looped for trial in used),
+        contended=any(trial.contended for trial in used),
     )
 
 
 def _overall(sweep: Sweep, kinds: Sequence[str]) -> Choice | None:
     """Over all kinds, as many tokens of each: a repeat is one round over the kinds, its time their mean."""
     everywhere = [s for s in sweep.settings if kinds and all(sweep.of(s, kind) for kind in kinds)]
-    times = {}
+    times, used = {}, {}
     for setting in everywhere:
         by_kind = [sorted(sweep.of(setting, kind), key=lambda trial: trial.repeat) for kind in kinds]
-        rounds = zip(*by_kind, strict=False)
+        rounds = list(zip(*by_kind, strict=False))
         times[setting] = [sum(trial.ms_per_token for trial in each) / len(kinds) for each in rounds]
+        used[setting] = [trial for each in by_kind for trial in each]
     if PLAIN not in times or len(times) < 2:
         return None
-    used = [trial for setting in everywhere for kind in kinds for trial in sweep.of(setting, kind)]
-    return choose("", times, looped=any(t.looped for t in used), contended=any(t.contended for t in used))
+    return choose(
+        "",
+        times,
+        in_turns=_in_turns(used),
+        looped=any(trial.looped for each in used.values() for trial in each),
+        contended=any(trial.contended for each in used.values() for trial in each),
+    )
+
+
+def _in_turns(trials: Mapping[Setting, Sequence[Trial]]) -> bool:
+    """Whether the i-th trials of all settings were taken in turns: so are the final rounds of a racing sweep."""
+    finals = all(trial.stage == "final" for each in trials.values() for trial in each)
+    return finals and len({len(each) for each in trials.values()}) == 1
 
 
 def _verdict(interval: tuple[float, float] | None) -> str:
@@ -112,9 +136,3 @@ def _verdict(interval: tuple[float, float] | None) -> str:
         return "unclear"
     low, high = interval
     return "on" if low > 1.0 else "off" if high < 1.0 else "unclear"
-
-
-def _slower(ms: Sequence[float], fastest: Sequence[float]) -> bool:
-    """Whether the difference is more than noise."""
-    interval = ratio_interval(ms, fastest)
-    return interval is not None and interval[0] > 1.0

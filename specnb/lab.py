@@ -6,18 +6,33 @@ What the notebooks and the live widget hold. All the measuring is ``measure``'s.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import TypeVar
 
-from . import cycle_costs, drafters, ledger, machine, measure, messages, models, store, trained
+from . import cycle_costs, drafters, ledger, machine, measure, messages, models, store, trained, turns
 from .adaptive import Adaptive, Costs
 from .backend import BatchSession, Model, Sampler, Session, VectorSession
 from .drafters import Drafter
+from .policy import Fixed
 from .prompts import Prompt
-from .records import AdaptiveRun, CostCurve, Cycle, CycleCosts, DraftCost, DraftMemory, Limits, LoadSweep, Run, Sampling
+from .records import (
+    AdaptiveRun,
+    CostCurve,
+    Cycle,
+    CycleCosts,
+    DraftCost,
+    DraftMemory,
+    DraftPrice,
+    Limits,
+    LoadSweep,
+    Run,
+    Sampling,
+    Setting,
+)
 from .text import Assembler, ending
 
 LIVE_NS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 13, 17)
@@ -129,14 +144,15 @@ class Lab:
         return makers[name]()
 
     @contextmanager
-    def second(self, name: str) -> Iterator[tuple[Session, Drafter]]:
+    def second(self, name: str, *, n_ctx: int | None = None) -> Iterator[tuple[Session, Drafter]]:
         """A second session of the target and a second drafter of that name, on the weights that are open already.
 
-        For a text to be written in turn with another one. Raises what ``drafter`` raises.
+        For a text to be written in turn with another one. n_ctx: tokens that it may hold; the lab's own unless given.
+        Raises what ``drafter`` raises.
         """
         self.drafter(name)  # loads what it needs, and opens the session anew where it has to
         session, draft = self.session, self._draft
-        self.session = self._target_session(keep_states=session.states is not None)
+        self.session = self._target_session(n_ctx=n_ctx, keep_states=session.states is not None)
         self._draft = draft and (draft[0], draft[1], None)
         try:
             drafter = self.drafter(name)
@@ -187,6 +203,42 @@ class Lab:
             on_cycle=on_cycle,
         )
 
+    def in_turns(
+        self,
+        text: str | Prompt,
+        settings: Sequence[Setting],
+        *,
+        max_tokens: int = 128,
+        stopped: Callable[[], bool] = lambda: False,
+        seed: int = 0,
+    ) -> dict[Setting, turns.Timed]:
+        """One answer with each setting, all written at once and in turns (``turns.race``), greedily.
+
+        Each has sessions of its own, which hold no more than they need. Where one of the settings drafts with a head,
+        the target keeps its states for all of them.
+        """
+        prompt = self.prompt(text)
+        for setting in settings:
+            self.drafter(setting.drafter)  # may open the session anew, and then all seconds are as that one
+        with ExitStack() as stack:
+            texts = {}
+            for setting in settings:
+                n_ctx = len(prompt) + max_tokens + setting.k + 1
+                session, drafter = stack.enter_context(self.second(setting.drafter, n_ctx=n_ctx))
+                limits = Limits(k=setting.k, p_min=setting.p_min)
+                texts[setting] = measure.generation(
+                    session,
+                    Fixed(drafter, limits),
+                    prompt,
+                    name=setting.drafter,
+                    limits=limits,
+                    sampling=Sampling(),
+                    max_tokens=max_tokens,
+                    prompt_kind=text.kind if isinstance(text, Prompt) else "",
+                    stopped=stopped,
+                )
+            return turns.race(texts, seed=seed)
+
     def adaptive_drafters(self) -> tuple[Drafter, ...]:
         """What the adaptive policy chooses from: a look-up, and the drafter with a model that costs least here."""
         model = drafters.Eagle.name if self.embedded else drafters.DraftModel.name
@@ -197,12 +249,12 @@ class Lab:
         if self.format in self._adaptive_costs:
             return self._adaptive_costs[self.format]
         offered = self.adaptive_drafters()  # may open the session anew
-        draft_ms = {drafter.name: self.draft_ms(drafter.name, text) for drafter in offered}
+        drafts = {each.name: self.draft_price(each.name, text, longest=DRAFTING_KS[-1]) for each in offered}
         plain = self.run(text, max_tokens=OTHER_TOKENS)
         curve = self.staircase()
         costs = Costs(
             verify_ms=curve.median_ms,
-            draft_ms=draft_ms,
+            drafts=drafts,
             other_ms=1e3 * median(cycle.sampling_s + cycle.other_s for cycle in plain.cycles),
             switch_ms=measure.switch_ms(self.session),
         )
@@ -335,6 +387,21 @@ class Lab:
         self.session.extend(prompt[:-1], rows="none")
         return measure.draft_cost(drafter, prompt, states=self.session.states, k=k)
 
+    def draft_price(self, name: str, text: str | Prompt, *, longest: int) -> DraftPrice:
+        """What drafts cost a drafter, measured apart from any run; nothing, for look-ups, which run no model.
+
+        longest: of the drafts that it is told from, where the drafter can make them. Of a chain, its model's price.
+        """
+        model = drafters.DraftModel.name if name == drafters.Chain.name else name
+        if model not in MODEL_DRAFTERS:
+            return DraftPrice(name, 0.0, 0.0)
+        drafter, prompt = self.drafter(model), self.prompt(text)
+        self.session.rewind(0)
+        self.session.extend(prompt[:-1], rows="none")
+        longest = min(longest, getattr(drafter, "longest_k", longest))
+        price = measure.draft_price(drafter, prompt, states=self.session.states, longest=longest)
+        return replace(price, drafter=name)
+
     def draft_memory(self, name: str, text: str | Prompt) -> DraftMemory:
         """What a drafter with a model holds beside the target. text: something to draft from, so that its cache fills.
 
@@ -365,8 +432,8 @@ class Lab:
         self.session = self._target_session()
         self.session.probe_rollback()
 
-    def _target_session(self, *, keep_states: bool = False) -> Session:
-        n_ctx = min(self.n_ctx, self.model.n_ctx_train)
+    def _target_session(self, *, n_ctx: int | None = None, keep_states: bool = False) -> Session:
+        n_ctx = min(n_ctx or self.n_ctx, self.model.n_ctx_train)
         return Session(self.model, n_ctx=n_ctx, threads=self.threads, keep_states=keep_states)
 
     def _keep_states(self) -> None:

@@ -1123,6 +1123,11 @@ def setting_name(setting: Setting) -> str:
     return f"{setting.drafter} with k = {setting.k}{p_min}"
 
 
+def settings_in_turns(settings: Sequence[Setting]) -> str:
+    """What a sweep is measuring: "eagle with k = 2", "4 settings in turns"."""
+    return setting_name(settings[0]) if len(settings) == 1 else f"{len(settings)} settings in turns"
+
+
 def advice_answer(advice: Advice) -> str:
     """The whole answer in one or two plain sentences."""
     on = [choice for choice in advice.by_kind if choice.verdict == "on"]

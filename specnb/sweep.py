@@ -27,7 +27,7 @@ from . import backend, drafters, machine, measure, messages, models, replay, sto
 from .journal import Journal
 from .lab import Lab
 from .prompts import Prompt
-from .records import PLAIN, DraftPrice, Forecast, Run, Setting, Sweep, SweepCosts, Trial
+from .records import PLAIN, DraftPrice, Forecast, Run, Setting, Sweep, SweepCosts, Trial, Trials
 from .repetition import find_loop
 
 Record = TypeVar("Record")
@@ -76,7 +76,7 @@ class Plan:
     repeats: int = 3
     screened: int = 3
     finalists: int = 2
-    rounds: int = 3
+    rounds: int = 5
     curve_s: float = 8.0
 
     def __post_init__(self) -> None:
@@ -94,12 +94,26 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """done, expected: pieces; a racing sweep learns on its way how many it needs. what: the piece now finished."""
+    """done, expected: answers; a racing sweep learns on its way how many it needs. what: the piece now finished."""
 
     done: int
     expected: int
     seconds_left: float
     what: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Round:
+    """Settings that answer one prompt at once, in turns; or one that answers it alone."""
+
+    prompt: Prompt
+    settings: tuple[Setting, ...]
+    stage: str
+    repeat: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.stage} {' '.join(map(_named, self.settings))} {self.prompt.kind} {self.repeat}"
 
 
 class Sweeper:
@@ -129,8 +143,8 @@ class Sweeper:
         for entry in journal.entries() if journal else ():
             self._pieces[entry["name"]] = entry
         self._forecasts: list[Forecast] = []
-        self._trials: dict[str, Trial] = {}
-        self._rerun: dict[str, Trial] = {}
+        self._trials: dict[_Round, tuple[Trial, ...]] = {}
+        self._rerun: dict[_Round, tuple[Trial, ...]] = {}
 
     def run(
         self,
@@ -144,7 +158,7 @@ class Sweeper:
         """
         self._on_progress, self._stopped = on_progress, stopped
         self._forecasts, self._trials, self._rerun = [], {}, {}
-        self._done = 0
+        self._done, self._done_s = 0, 0.0
         try:
             if self._method == "racing":
                 self._race()
@@ -179,21 +193,21 @@ class Sweeper:
             )
         for_all = self._best_for_all()
         for number, prompt in enumerate(plan.prompts):
-            self._race_kind(prompt, for_all, seed=number)
+            self._race_kind(prompt, for_all)
             self._expected = self._done + (len(plan.prompts) - number - 1) * raced
         self._rerun_contended()
 
-    def _race_kind(self, prompt: Prompt, for_all: Setting, *, seed: int) -> None:
-        plan, order = self._plan, random.Random(seed)
+    def _race_kind(self, prompt: Prompt, for_all: Setting) -> None:
+        plan = self._plan
         best = self._promising(prompt.kind)
         if len(best) > 1:
-            ms = {arm: self._trial(prompt, arm, "screen", 0).ms_per_token for arm in order.sample(best, len(best))}
+            screened = self._measured(_Round(prompt, tuple(best), "screen", 0))
+            ms = {trial.setting: trial.ms_per_token for trial in screened}
             ranked = sorted(best, key=ms.__getitem__)[: plan.finalists]
-            best = [arm for arm in ranked if ms[arm] <= FAR * ms[ranked[0]]]
-        finalists = [PLAIN, *dict.fromkeys((*best, for_all))]
-        rounds = [(arm, repeat) for repeat in range(plan.rounds) for arm in order.sample(finalists, len(finalists))]
-        for arm, repeat in rounds:
-            self._trial(prompt, arm, "final", repeat)
+            best = [setting for setting in ranked if ms[setting] <= FAR * ms[ranked[0]]]
+        finalists = (PLAIN, *dict.fromkeys((*best, for_all)))
+        for repeat in range(plan.rounds):
+            self._measured(_Round(prompt, finalists, "final", repeat))
 
     def _measure_all(self) -> None:
         plan, order = self._plan, random.Random(0)
@@ -202,7 +216,7 @@ class Sweeper:
         for repeat in range(plan.repeats):
             for prompt in order.sample(plan.prompts, len(plan.prompts)):
                 for setting in self._by_drafter(order):
-                    self._trial(prompt, setting, "grid", repeat)
+                    self._measured(_Round(prompt, (setting,), "grid", repeat))
         self._rerun_contended()
 
     def _by_drafter(self, order: random.Random) -> list[Setting]:
@@ -283,47 +297,64 @@ class Sweeper:
         return SweepCosts(curve, tuple(self._price(name) for name in with_model))
 
     def _price(self, name: str) -> DraftPrice:
-        # Of a chain, its model's: what a draft costs at most, since tokens looked up are free.
-        drafter = drafters.DraftModel.name if name == drafters.Chain.name else name
-        longest = min(max(self._plan.ks), self._longest[name])
-        first, all_of_them = (
-            self._lab.draft_cost(drafter, self._plan.prompts[0], k=k).ms_per_token * k for k in (1, longest)
-        )
-        # One pass may make all tokens of a draft (Medusa); noise must not make further ones cheaper than free.
-        further = max(0.0, (all_of_them - first) / (longest - 1)) if longest > 1 else 0.0
-        return DraftPrice(name, first, further)
+        return self._lab.draft_price(name, self._plan.prompts[0], longest=max(self._plan.ks))
 
     def _pilot(self, prompt: Prompt, setting: Setting) -> Run:
         name = f"pilot {_named(setting)} {prompt.kind}"
-        return self._once(name, Run, lambda: self._write(prompt, setting), what=_what(prompt, setting))
-
-    def _trial(self, prompt: Prompt, setting: Setting, stage: str, repeat: int, *, again: bool = False) -> Trial:
-        name = f"{stage} {_named(setting)} {prompt.kind} {repeat}"
-        make = partial(self._measure, prompt, setting, stage, repeat)
-        trial = self._once(f"{name} again" if again else name, Trial, make, what=_what(prompt, setting))
-        if again:
-            self._rerun[name] = self._trials[name]
-        self._trials[name] = trial
-        return trial
-
-    def _measure(self, prompt: Prompt, setting: Setting, stage: str, repeat: int) -> Trial:
-        watch = machine.CoreWatch()
-        run = self._write(prompt, setting)
-        return Trial(
-            drafter=setting.drafter,
-            k=setting.k,
-            p_min=setting.p_min,
-            kind=prompt.kind,
-            stage=stage,
-            repeat=repeat,
-            emitted=run.emitted,
-            passes=run.target_passes,
-            drafted=run.drafted,
-            kept=run.kept,
-            seconds=run.decode_s,
-            contended=watch.busy_elsewhere() > measure.CONTENDED_CORES,
-            looped=find_loop(run.tokens) is not None,
+        return self._once(
+            name, Run, lambda: self._write(prompt, setting), what=f"{prompt.kind}, {messages.setting_name(setting)}"
         )
+
+    def _measured(self, part: _Round, *, again: bool = False) -> tuple[Trial, ...]:
+        found = self._once(
+            f"{part.name} again" if again else part.name,
+            Trials,
+            partial(self._measure, part),
+            what=f"{part.prompt.kind}, {messages.settings_in_turns(part.settings)}",
+            answers=len(part.settings),
+        ).trials
+        if again:
+            self._rerun[part] = self._trials[part]
+        self._trials[part] = found
+        return found
+
+    def _measure(self, part: _Round) -> Trials:
+        watch = machine.CoreWatch()
+        written = self._written(part)
+        contended = watch.busy_elsewhere() > measure.CONTENDED_CORES
+        return Trials(
+            tuple(
+                Trial(
+                    drafter=setting.drafter,
+                    k=setting.k,
+                    p_min=setting.p_min,
+                    kind=part.prompt.kind,
+                    stage=part.stage,
+                    repeat=part.repeat,
+                    emitted=run.emitted,
+                    passes=run.target_passes,
+                    drafted=run.drafted,
+                    kept=run.kept,
+                    seconds=seconds,
+                    contended=contended,
+                    looped=find_loop(run.tokens) is not None,
+                )
+                for setting, (run, seconds) in written.items()
+            )
+        )
+
+    def _written(self, part: _Round) -> dict[Setting, tuple[Run, float]]:
+        """Setting -> its answer, and the seconds it took."""
+        if len(part.settings) == 1:
+            (setting,) = part.settings
+            run = self._write(part.prompt, setting)
+            return {setting: (run, run.decode_s)}
+        timed = self._lab.in_turns(
+            part.prompt, part.settings, max_tokens=self._plan.max_tokens, stopped=self._stopped, seed=part.repeat
+        )
+        if self._stopped():
+            raise _Stopped
+        return {setting: (each.run, each.ms * each.run.emitted / 1e3) for setting, each in timed.items()}
 
     def _write(self, prompt: Prompt, setting: Setting) -> Run:
         run = self._lab.run(
@@ -343,17 +374,18 @@ class Sweeper:
 
         Not for ever: when several in a row are disturbed again, the machine is a busy one, and the advice says so.
         """
-        prompts = {prompt.kind: prompt for prompt in self._plan.prompts}
         in_a_row = 0
-        for trial in list(self._trials.values()):
-            if trial.contended and trial.stage in ("final", "grid") and in_a_row < MOST_DISTURBED:
-                again = self._trial(prompts[trial.kind], trial.setting, trial.stage, trial.repeat, again=True)
-                in_a_row = in_a_row + 1 if again.contended else 0
+        for part, trials in list(self._trials.items()):
+            if trials[0].contended and part.stage in ("final", "grid") and in_a_row < MOST_DISTURBED:
+                again = self._measured(part, again=True)
+                in_a_row = in_a_row + 1 if again[0].contended else 0
 
     # -- what is done already -----------------------------------------------------------------
 
-    def _once(self, name: str, record_type: type[Record], make: Callable[[], Record], *, what: str) -> Record:
-        """The piece of that name: measured now, unless it was before."""
+    def _once(
+        self, name: str, record_type: type[Record], make: Callable[[], Record], *, what: str, answers: int = 1
+    ) -> Record:
+        """The piece of that name: measured now, unless it was before. answers: how much of the work it is."""
         if name not in self._pieces:
             if self._stopped():
                 raise _Stopped
@@ -363,10 +395,10 @@ class Sweeper:
             self._pieces[name] = piece
             self._unsaved.append(piece)
             self._save()
-        self._done += 1
-        left = max(0, self._expected - self._done)
-        per_piece = self._seconds / len(self._pieces)
-        self._on_progress(Progress(self._done, max(self._done, self._expected), left * per_piece, what))
+        self._done += answers
+        self._done_s += float(self._pieces[name]["seconds"])
+        left_s = max(0, self._expected - self._done) * self._done_s / self._done
+        self._on_progress(Progress(self._done, max(self._done, self._expected), left_s, what))
         # What was just measured takes the way through JSON, too: so a resumed sweep sees the very same numbers.
         return store.from_json(record_type, self._pieces[name]["record"])
 
@@ -397,11 +429,11 @@ class Sweeper:
             settings=self.settings,
             max_tokens=self._plan.max_tokens,
             costs=store.from_json(SweepCosts, self._pieces["costs"]["record"]),
-            trials=tuple(self._trials.values()),
+            trials=tuple(trial for trials in self._trials.values() for trial in trials),
             seconds=self._seconds,
             complete=complete,
             forecasts=tuple(self._forecasts),
-            rerun=tuple(self._rerun.values()),
+            rerun=tuple(trial for trials in self._rerun.values() for trial in trials),
         )
 
 
@@ -434,7 +466,3 @@ class _Stopped(Exception):
 
 def _named(setting: Setting) -> str:
     return f"{setting.drafter} {setting.k} {setting.p_min:g}"
-
-
-def _what(prompt: Prompt, setting: Setting) -> str:
-    return f"{prompt.kind}, {messages.setting_name(setting)}"

@@ -9,15 +9,18 @@ of them are then at the same place of the text at the same moment.
 from __future__ import annotations
 
 import random
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Hashable, Mapping
 from dataclasses import dataclass
 from statistics import median
+from typing import TypeVar
 
 from .ledger import DISTURBED
 from .records import Cycle, Run
 
 Generation = Generator[Cycle, None, Run]
 """``measure.generation``: a text under way."""
+
+Label = TypeVar("Label", bound=Hashable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +36,7 @@ class Timed:
     disturbed: int
 
 
-def race(texts: Mapping[str, Generation], *, seed: int = 0) -> dict[str, Timed]:
+def race(texts: Mapping[Label, Generation], *, seed: int = 0) -> dict[Label, Timed]:
     """Writes all texts to their ends and times each: label -> what it took. Their sessions must not be shared.
 
     Among texts of the same length the next is drawn by lot: strict turns could fall in with a rhythm of the machine.
@@ -47,7 +50,7 @@ def race(texts: Mapping[str, Generation], *, seed: int = 0) -> dict[str, Timed]:
     return {label: _timed(run, like_s) for label, run in runs.items()}
 
 
-def _written(texts: Mapping[str, Generation], order: random.Random) -> dict[str, Run]:
+def _written(texts: Mapping[Label, Generation], order: random.Random) -> dict[Label, Run]:
     emitted, runs = dict.fromkeys(texts, 0), {}
     while len(runs) < len(texts):
         label = min((label for label in texts if label not in runs), key=lambda each: (emitted[each], order.random()))

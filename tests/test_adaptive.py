@@ -14,7 +14,7 @@ from specnb.adaptive import Adaptive, Costs, Prior, RunningAlpha
 from specnb.decoder import decode, prefill
 from specnb.drafters import DraftModel, NgramSimple, NoDrafter
 from specnb.policy import Fixed
-from specnb.records import Context, Cycle, Draft, Limits, Sampling
+from specnb.records import Context, Cycle, Draft, DraftPrice, Limits, Sampling
 from specnb.toy import ToySampler, ToySession
 
 NS = range(1, 18)
@@ -27,6 +27,10 @@ STAIRCASES: dict[str, Mapping[int, float]] = {
 }
 SWITCH_MS = 0.5
 N_VOCAB = 1000
+
+
+def per_token(**ms: float) -> dict[str, DraftPrice]:
+    return {name: DraftPrice(name, each, each) for name, each in ms.items()}
 
 
 class Tape:
@@ -96,7 +100,7 @@ def prices(cycles: Sequence[Cycle], drafter: Informed, costs: Costs) -> list[flo
         change = 0.0 if cycle.n_rows == last_n else costs.switch_ms
         # At the very end the room cuts a fixed draft to a length that the staircase may lack.
         pass_ms = costs.verify_ms.get(cycle.n_rows, max(costs.verify_ms.values()))
-        found.append(pass_ms + drafted * costs.draft_ms["informed"] + change)
+        found.append(pass_ms + drafted * costs.drafts["informed"].first_ms + change)
         last_n = cycle.n_rows
     return found
 
@@ -140,7 +144,7 @@ def outcome(
 ) -> Outcome:
     """The adaptive policy, and the fixed k that is best in the long run of all with these alphas in turn."""
     text = text_of(N_TOKENS)
-    costs = Costs(STAIRCASES[staircase], {"informed": draft_ms}, switch_ms=SWITCH_MS)
+    costs = Costs(STAIRCASES[staircase], per_token(informed=draft_ms), switch_ms=SWITCH_MS)
     by_k = [best_fixed_ms(each, costs, draft_ms, share) for each in alphas]
     k = min(by_k[0], key=lambda k: sum(found[k] for found in by_k))
     mine, other = (Informed("informed", text, alpha, share=share) for _ in range(2))
@@ -188,7 +192,7 @@ def test_nor_when_alpha_changes_every_few_hundred_tokens(staircase, draft_ms, sh
 
 
 def test_of_two_drafters_the_better_one_drafts():
-    text, costs = text_of(1500), Costs(STAIRCASES["cliff"], {"poor": 0.5, "good": 0.5})
+    text, costs = text_of(1500), Costs(STAIRCASES["cliff"], per_token(poor=0.5, good=0.5))
     policy = Adaptive([Informed("poor", text, lambda _i: 0.2), Informed("good", text, lambda _i: 0.8)], costs)
     late = written(policy, text, 1500)[-150:]
     assert sum(cycle.drafter == "good" for cycle in late) > 0.8 * len(late)
@@ -196,7 +200,7 @@ def test_of_two_drafters_the_better_one_drafts():
 
 def test_a_drafter_that_is_off_is_asked_more_and_more_seldom():
     """And so need not keep its cache in step: drafters catch up when asked."""
-    text, costs = text_of(2000), Costs(STAIRCASES["M5 Pro"], {"hopeless": 2.0})
+    text, costs = text_of(2000), Costs(STAIRCASES["M5 Pro"], per_token(hopeless=2.0))
     drafter = Informed("hopeless", text, lambda _i: 0.0)
     policy = Adaptive([drafter], costs)
     written(policy, text, 2000)
@@ -207,14 +211,14 @@ def test_a_drafter_that_is_off_is_asked_more_and_more_seldom():
 
 
 def test_no_drafter_is_tried_that_could_not_pay_if_always_right():
-    text, costs = text_of(500), Costs(STAIRCASES["flat"], {"dear": 12.0})
+    text, costs = text_of(500), Costs(STAIRCASES["flat"], per_token(dear=12.0))
     drafter = Informed("dear", text, lambda _i: 1.0)
     cycles = written(Adaptive([drafter], costs), text, 500)
     assert drafter.asked == 0 and len(cycles) == 500
 
 
 def test_a_look_up_is_judged_while_it_is_off_without_a_pass_spent_on_it():
-    text, costs = text_of(1000), Costs({n: 9.9 * n + 0.1 for n in NS}, {"informed": 0.0})
+    text, costs = text_of(1000), Costs({n: 9.9 * n + 0.1 for n in NS}, per_token(informed=0.0))
     policy = Adaptive([Informed("informed", text, lambda _i: 0.9)], costs)
     cycles = written(policy, text, 1000)
     drafts = sum(len(cycle.drafted) > 0 for cycle in cycles)
@@ -223,7 +227,7 @@ def test_a_look_up_is_judged_while_it_is_off_without_a_pass_spent_on_it():
 
 
 def test_only_lengths_whose_pass_was_measured_are_drafted():
-    costs = Costs({n: 10.0 for n in (1, 2, 5, 9)}, {"informed": 0.0})
+    costs = Costs({n: 10.0 for n in (1, 2, 5, 9)}, per_token(informed=0.0))
     text = text_of(400)
     cycles = written(Adaptive([Informed("informed", text, lambda _i: 0.8)], costs), text, 400)
     assert {cycle.n_rows for cycle in cycles} <= {1, 2, 5, 9}
@@ -233,7 +237,7 @@ def test_longest_k_holds_and_heads_keep_theirs():
     head = Informed("head", text_of(10), lambda _i: 1.0)
     head.longest_k = 3
     other = Informed("informed", text_of(10), lambda _i: 1.0)
-    policy = Adaptive([head, other], Costs(STAIRCASES["flat"], {"head": 0.1, "informed": 0.1}), longest_k=6)
+    policy = Adaptive([head, other], Costs(STAIRCASES["flat"], per_token(head=0.1, informed=0.1)), longest_k=6)
     assert [policy.longest_k(drafter) for drafter in policy.drafters] == [0, 3, 6]
     text = text_of(200)
     cycles = written(Adaptive([Informed("informed", text, lambda _i: 1.0)], policy.costs, longest_k=6), text, 200)
@@ -250,7 +254,7 @@ def test_the_text_is_that_of_plain_decoding(sampling):
         cycles = decode(session, policy, ToySampler(sampling), prompt, max_tokens=200, clock=lambda: 0.0)
         return [token for cycle in cycles for token in cycle.emitted]
 
-    costs = Costs(STAIRCASES["flat"], {"ngram_simple": 0.0, "draft_model": 0.5})
+    costs = Costs(STAIRCASES["flat"], per_token(ngram_simple=0.0, draft_model=0.5))
     adaptive = Adaptive([NgramSimple(2, 6), DraftModel(ToySession(8, seed=2, sharpness=1.0))], costs)
     assert text(adaptive) == text(Fixed(NoDrafter(), Limits(k=0)))
     assert len({pick.drafter for pick in adaptive.picks}) > 1

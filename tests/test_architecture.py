@@ -85,7 +85,7 @@ RULES = {
     "lab": may(
         "",
         "adaptive messages backend cycle_costs drafters ledger machine measure models policy prompts records store "
-        "text trained",
+        "text trained turns",
     ),
     "ledger_cells": may(
         "",
@@ -99,7 +99,7 @@ RULES = {
     "notebook": may("IPython", ANY),
     "check": may("IPython numpy scipy", ANY),
     "doctor": may("packaging psutil", ANY),
-    "bench": may("gguf numpy psutil", ANY),
+    "bench": may("gguf ipywidgets numpy psutil", ANY),
 }
 
 DISTRIBUTIONS = {"PIL": "pillow", "llama_cpp": "llama-cpp-python"}

@@ -19,7 +19,7 @@ KEYS = {
     "ledger": {"median_error", "max_error", "rows"},
     "lossless": {"combinations", "identical", "explained", "unexplained"},
     "overhead": {"share_in_llama", "peak_mib"},
-    "redraw": {"median_ms", "p95_ms"},
+    "redraw": {"median_ms", "p95_ms", "stepper_p95_ms"},
     "synthetic": {"worst_error", "median_error", "rows"},
 }
 

@@ -6,11 +6,16 @@ import pytest
 
 from specnb.adaptive import Costs
 from specnb.lab import LIVE_NS, Lab
+from specnb.records import DraftPrice
 from specnb.widgets import AdaptiveRace, LiveGeneration
 
 pytestmark = pytest.mark.model
 
-COSTS = Costs({n: 4.0 + n for n in LIVE_NS}, {"ngram_simple": 0.0, "eagle": 0.5}, switch_ms=0.4)
+COSTS = Costs(
+    {n: 4.0 + n for n in LIVE_NS},
+    {"ngram_simple": DraftPrice("ngram_simple", 0.0, 0.0), "eagle": DraftPrice("eagle", 0.5, 0.5)},
+    switch_ms=0.4,
+)
 
 
 @pytest.fixture(scope="module")

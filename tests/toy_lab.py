@@ -15,8 +15,9 @@ from specnb import decoder, drafters, measure, store, sweep
 from specnb.journal import Journal
 from specnb.policy import Fixed
 from specnb.prompts import Prompt
-from specnb.records import CostCurve, Cycle, DraftCost, Limits, Machine, ModelInfo, Run, Sampling
+from specnb.records import CostCurve, Cycle, DraftPrice, Limits, Machine, ModelInfo, Run, Sampling
 from specnb.toy import ToySampler, ToySession
+from specnb.turns import Timed
 
 PASS_MS = {n: 10.0 + 1.5 * (n - 1) for n in range(1, 18)}
 DRAFT_MS = {"draft_model": 1.0, "layer_skip": 6.0}
@@ -52,8 +53,8 @@ class ToyLab:
             return skip
         return {"none": drafters.NoDrafter, "ngram_simple": drafters.NgramSimple}[name]()
 
-    def draft_cost(self, name, _prompt, *, k):
-        return DraftCost(name, (DRAFT_MS[name],), k, 10)
+    def draft_price(self, name, _prompt, *, longest):
+        return DraftPrice(name, DRAFT_MS[name], DRAFT_MS[name])
 
     def run(self, prompt, name, *, k, p_min, max_tokens, stopped=lambda: False):
         self.runs += 1
@@ -64,6 +65,15 @@ class ToyLab:
         cycles = decoder.decode(self.session, policy, ToySampler(Sampling()), tokens, max_tokens=max_tokens)
         priced = tuple(self._priced(cycle, name, k) for cycle in cycles)
         return Run(tokens, priced, name, k, 0, p_min, Sampling(), 0.0, prompt_kind=prompt.kind)
+
+    def in_turns(self, prompt, settings, *, max_tokens, stopped=lambda: False, seed=0):
+        runs = {}
+        for setting in settings:
+            if not stopped():
+                runs[setting] = self.run(
+                    prompt, setting.drafter, k=setting.k, p_min=setting.p_min, max_tokens=max_tokens
+                )
+        return {setting: Timed(run, 1e3 * run.decode_s / run.emitted, 0) for setting, run in runs.items()}
 
     def _priced(self, cycle: Cycle, name: str, k: int) -> Cycle:
         drafted = len(cycle.drafted)

@@ -1,10 +1,17 @@
-"""The command line of the benchmarks: a table for people, and with ``--json`` one object on the last line."""
+"""The command line of the benchmarks: a table for people, and with ``--json`` one object on the last line.
+
+With SPECNB_RECORD=1 the figures also go into data/benchmarks, with the day, the command and the machine.
+"""
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
+from dataclasses import asdict
+from datetime import date
 
+from .. import backend, machine, store
 from . import adaptive, advise, curve, drafters, hostile, ledger, lossless, overhead, redraw, synthetic
 
 BENCHMARKS = {
@@ -20,6 +27,8 @@ BENCHMARKS = {
     "synthetic": synthetic,
 }
 """Each module has ``run(quick) -> figures`` (for JSON) and ``table(figures) -> str``; its docstring is the help."""
+
+RECORDS = store.DATA / "benchmarks"
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -37,6 +46,31 @@ def main(arguments: list[str] | None = None) -> None:
     print(module.table(figures))
     if chosen.json:
         print(json.dumps(figures, allow_nan=False))
+    if os.environ.get("SPECNB_RECORD") == "1" and not chosen.quick:
+        record(chosen.name, figures)
+
+
+def record(name: str, figures: dict[str, object]) -> None:
+    """Keeps the figures of a benchmark in data/benchmarks, in place of those kept before."""
+    RECORDS.mkdir(exist_ok=True)
+    here = machine.this_machine(backend.build_info(), gpu=backend.gpu_offload())
+    document = {
+        "schema": "specnb/benchmark/1",
+        "recorded_on": date.today().isoformat(),
+        "command": f"python -m specnb.bench {name}",
+        "machine": asdict(here),
+        "figures": _shortened(figures),
+    }
+    (RECORDS / f"{name}.json").write_text(json.dumps(document, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+
+
+def _shortened(figures: object) -> object:
+    """Floats with six significant digits, as in all recordings."""
+    if isinstance(figures, dict):
+        return {key: _shortened(each) for key, each in figures.items()}
+    if isinstance(figures, (list, tuple)):
+        return [_shortened(each) for each in figures]
+    return float(f"{figures:.6g}") if isinstance(figures, float) else figures
 
 
 if __name__ == "__main__":

@@ -13,16 +13,13 @@ of an hour on two quiet cores; --quick takes two kinds, two drafters and a small
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import ExitStack
 from statistics import median
 
-from .. import advise, drafters, measure, messages, sweep, turns
+from .. import advise, drafters, messages, sweep
 from ..intervals import sum_ratio_interval
 from ..lab import Lab
-from ..policy import Fixed
-from ..prompts import PROMPTS, Prompt
-from ..records import Limits, Sampling, Setting, Sweep
+from ..prompts import PROMPTS
+from ..records import Setting, Sweep
 
 FORMAT, QUICK_FORMAT = "F32", "Q4_0"
 AGAIN, QUICK_AGAIN = 12, 3
@@ -96,8 +93,10 @@ def _row(lab: Lab, plan: sweep.Plan, kind: str, advised: Setting, best: Setting,
     share, interval = 1.0, None
     if advised != best:
         prompt = next(prompt for prompt in plan.prompts if prompt.kind == kind)
-        times = [_both(lab, plan, prompt, (advised, best), number) for number in range(rounds)]
-        of_advised, of_best = zip(*times, strict=True)
+        both = [
+            lab.in_turns(prompt, (advised, best), max_tokens=plan.max_tokens, seed=number) for number in range(rounds)
+        ]
+        of_advised, of_best = ([timed[setting].ms for timed in both] for setting in (advised, best))
         share, interval = sum(of_best) / sum(of_advised), sum_ratio_interval(of_best, of_advised)
     return {
         "kind": kind,
@@ -106,25 +105,6 @@ def _row(lab: Lab, plan: sweep.Plan, kind: str, advised: Setting, best: Setting,
         "share": round(share, 4),
         "share_ci": interval,
     }
-
-
-def _both(lab: Lab, plan: sweep.Plan, prompt: Prompt, settings: Sequence[Setting], number: int) -> list[float]:
-    """Milliseconds per token of each setting, both writing the same answer in turns."""
-    with ExitStack() as stack:
-        texts = {}
-        for setting in settings:
-            session, drafter = stack.enter_context(lab.second(setting.drafter))
-            limits = Limits(k=setting.k, p_min=setting.p_min)
-            texts[messages.setting_name(setting)] = measure.generation(
-                session,
-                Fixed(drafter, limits),
-                lab.prompt(prompt),
-                name=setting.drafter,
-                limits=limits,
-                sampling=Sampling(),
-                max_tokens=plan.max_tokens,
-            )
-        return [timed.ms for timed in turns.race(texts, seed=number).values()]
 
 
 def table(figures: dict[str, object]) -> str:

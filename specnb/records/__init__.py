@@ -54,7 +54,19 @@ from .runs import (
     TokenTexts,
 )
 from .scores import DrafterScore, DrafterScores, LayerSearch, LayerSet
-from .tuning import PLAIN, Advice, Choice, DraftPrice, Forecast, Hopeless, Setting, Sweep, SweepCosts, Trial
+from .tuning import (
+    PLAIN,
+    Advice,
+    Choice,
+    DraftPrice,
+    Forecast,
+    Hopeless,
+    Setting,
+    Sweep,
+    SweepCosts,
+    Trial,
+    Trials,
+)
 
 __all__ = [
     "PLAIN",
@@ -122,4 +134,5 @@ __all__ = [
     "SweepCosts",
     "TokenTexts",
     "Trial",
+    "Trials",
 ]

@@ -83,6 +83,13 @@ class Trial:
 
 
 @dataclass(frozen=True, slots=True)
+class Trials:
+    """Points that were measured at once, in turns; or one alone."""
+
+    trials: tuple[Trial, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Forecast:
     """What a setting would cost on one kind, replayed from a pilot run and costs measured apart from it."""
 
@@ -100,22 +107,27 @@ class Forecast:
 
 @dataclass(frozen=True, slots=True)
 class DraftPrice:
-    """Milliseconds of a draft of one token, and of each further token, measured apart from any run."""
+    """Milliseconds of a draft of one token, and of each further token, measured apart from any run.
+
+    catch_up_ms: for each token of the text, but the last, that the drafter's model has not read before.
+    """
 
     drafter: str
     first_ms: float
     further_ms: float
+    catch_up_ms: float = 0.0
 
     def __post_init__(self) -> None:
-        for name in ("first_ms", "further_ms"):
+        for name in ("first_ms", "further_ms", "catch_up_ms"):
             if not 0.0 <= getattr(self, name) < float("inf"):
                 raise ValueError(
                     f"A draft of {self.drafter} costs 0 ms or more, and not {getattr(self, name)} ms ({name})."
                 )
 
-    def ms(self, tokens: int) -> float:
-        """Milliseconds of a draft for which ``tokens`` tokens were computed."""
-        return self.first_ms + (tokens - 1) * self.further_ms if tokens else 0.0
+    def ms(self, tokens: int, missed: int = 0) -> float:
+        """Milliseconds of a draft for which ``tokens`` tokens were computed, after ``missed`` that were not read."""
+        drafting_ms = self.first_ms + (tokens - 1) * self.further_ms if tokens else 0.0
+        return drafting_ms + missed * self.catch_up_ms
 
 
 @dataclass(frozen=True, slots=True)
