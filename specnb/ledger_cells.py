@@ -75,9 +75,7 @@ class Recital:
 def measured(lab: Lab, plan: Plan, *, journal: Journal | None = None) -> Ledger:
     """All cells of a plan. journal: finished runs go into it, and those in it are not measured again."""
     experiment = Experiment(lab, plan, journal)
-    for number in range(plan.rounds):
-        for name in experiment.drafters:
-            experiment.measure(name, number)
+    experiment.measure_all()
     return experiment.ledger()
 
 
@@ -105,6 +103,12 @@ class Experiment:
             else:
                 self._recitals.append(Recital(**entry | {"costs": _costs_of(entry["costs"])}))
 
+    def measure_all(self) -> None:
+        """Every drafter, as many rounds as the plan has."""
+        for number in range(self._plan.rounds):
+            for name in self.drafters:
+                self.measure(name, number)
+
     def measure(self, name: str, number: int) -> None:
         """One round of a drafter: every cell once, in random order."""
         known = {timed.cell for timed in self._timed if timed.round == number}
@@ -128,7 +132,9 @@ class Experiment:
         for name in self.drafters:
             recitals = [each.costs for each in self._recitals if each.drafter == name]
             for cell in self._cells_of(name):
-                runs = [timed for timed in self._timed if timed.cell == cell]
+                measured = [timed for timed in self._timed if timed.cell == cell]
+                # What stayed contended to the last try counts only where no round was quiet.
+                runs = [timed for timed in measured if not timed.costs.contended] or measured
                 found.append(
                     ledger.cell(
                         [timed.samples for timed in runs],
@@ -136,7 +142,7 @@ class Experiment:
                         k=cell.k,
                         kind=cell.kind,
                         contended=any(timed.costs.contended for timed in runs),
-                        tries=max(timed.tries for timed in runs),
+                        tries=max(timed.tries for timed in measured),
                     )
                 )
         return Ledger(tuple(found))

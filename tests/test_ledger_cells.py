@@ -111,6 +111,12 @@ def test_a_run_that_stays_contended_is_kept_and_marked(lab):
     assert all(cell.contended for cell in made.ledger().cells)
 
 
+def test_a_contended_round_does_not_count_where_another_was_quiet(lab):
+    lab.busy = iter([True] * 2 * (1 + PLAN.retries))
+    cells = measured(lab, rounds=2).ledger().cells
+    assert [(cell.contended, cell.cycles, cell.tries) for cell in cells] == [(False, 3, 3)] * 2
+
+
 def test_an_interrupted_benchmark_goes_on_and_ends_with_the_same_cells(lab, tmp_path):
     whole = measured(lab).ledger().cells
     path = tmp_path / "journal.jsonl"

@@ -61,7 +61,18 @@ def record(name: str, figures: dict[str, object]) -> None:
         "machine": asdict(here),
         "figures": _shortened(figures),
     }
-    (RECORDS / f"{name}.json").write_text(json.dumps(document, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+    (RECORDS / f"{name}.json").write_text(_lines(document) + "\n", encoding="utf-8")
+
+
+def _lines(value: object, depth: int = 0) -> str:
+    """JSON with a line for each figure and each row of a table."""
+    if isinstance(value, dict) and depth < 2:
+        return (
+            "{\n" + ",\n".join(f"{json.dumps(key)}: {_lines(each, depth + 1)}" for key, each in value.items()) + "\n}"
+        )
+    if isinstance(value, list) and value and isinstance(value[0], dict):
+        return "[\n" + ",\n".join(json.dumps(each, allow_nan=False) for each in value) + "\n]"
+    return json.dumps(value, allow_nan=False)
 
 
 def _shortened(figures: object) -> object:
