@@ -1,0 +1,62 @@
+"""What the README says of the benchmarks is what data/benchmarks holds."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from specnb.bench.__main__ import BENCHMARKS, RECORDS
+
+README = " ".join((Path(__file__).resolve().parent.parent / "README.md").read_text(encoding="utf-8").split())
+
+
+def percent(share: float, digits: int = 1) -> str:
+    return f"{100 * share:.{digits}f} %"
+
+
+TOLD: dict[str, Callable[[dict], tuple[str, ...]]] = {
+    "ledger": lambda f: (
+        f"{len(f['rows'])} settings on three prompts",
+        f"{percent(f['median_error'])} in the median from what each cycle kept",
+        f"{percent(f['median_error_of_alpha'])} from alpha alone",
+        f"{f['beyond']} of them lay beyond 6 %",
+    ),
+    "advise": lambda f: (
+        f"{percent(f['time_share'], 0)} of the time",
+        f"{f['share_of_best']:.2f} of the speed of the grid's best setting",
+    ),
+    "adaptive": lambda f: (
+        f"{f['worst_vs_plain']:.2f} of plain decoding at worst",
+        f"{f['together_vs_best_fixed']:.2f} of the speed of the one fixed setting",
+        f"{f['together_vs_best_each']:.2f} of that of the best for each",
+    ),
+    "synthetic": lambda f: (
+        f"{percent(f['median_error'])} in the median over N and {percent(f['worst_error'])} at worst",
+    ),
+    "lossless": lambda f: (
+        f"{f['combinations']:,} answers",
+        f"{f['identical']:,} were the same token by token",
+        f"{f['explained']} (",
+    ),
+    "hostile": lambda f: (f"{f['files']} damaged files", f"{f['refused']} were refused", f"{f['opened']} are usable"),
+    "redraw": lambda f: (f"{f['median_ms']:.0f} ms for the explorer", f"{f['stepper_median_ms']:.0f} ms for the stepper"),
+}
+
+
+@pytest.mark.parametrize("name", TOLD)
+def test_the_readme_tells_what_was_recorded(name):
+    figures = json.loads((RECORDS / f"{name}.json").read_text(encoding="utf-8"))["figures"]
+    for told in TOLD[name](figures):
+        assert told in README, f"{name}: the README should say {told!r}"
+
+
+def test_every_recording_says_when_where_and_how_it_was_made():
+    recorded = sorted(RECORDS.glob("*.json"))
+    assert {path.stem for path in recorded} >= TOLD.keys()
+    for path in recorded:
+        record = json.loads(path.read_text(encoding="utf-8"))
+        assert record["schema"] == "specnb/benchmark/1" and record["recorded_on"] and record["machine"]["name"]
+        assert record["command"] == f"python -m specnb.bench {path.stem}" and path.stem in BENCHMARKS
