@@ -16,10 +16,12 @@ from typing import TypeVar
 from . import cycle_costs, drafters, ledger, machine, measure, messages, models, store, trained, turns
 from .adaptive import Adaptive, Costs
 from .backend import BatchSession, Model, Sampler, Session, VectorSession
+from .decoder import Policy
 from .drafters import Drafter
 from .policy import Fixed
 from .prompts import Prompt
 from .records import (
+    PLAIN,
     AdaptiveRun,
     CostCurve,
     Cycle,
@@ -30,6 +32,7 @@ from .records import (
     Limits,
     LoadSweep,
     Run,
+    RunSet,
     Sampling,
     Setting,
 )
@@ -217,27 +220,80 @@ class Lab:
         Each has sessions of its own, which hold no more than they need. Where one of the settings drafts with a head,
         the target keeps its states for all of them.
         """
-        prompt = self.prompt(text)
         for setting in settings:
             self.drafter(setting.drafter)  # may open the session anew, and then all seconds are as that one
+        begin = partial(self._begin_beside, text, max_tokens=max_tokens, stopped=stopped)
         with ExitStack() as stack:
             texts = {}
             for setting in settings:
-                n_ctx = len(prompt) + max_tokens + setting.k + 1
-                session, drafter = stack.enter_context(self.second(setting.drafter, n_ctx=n_ctx))
                 limits = Limits(k=setting.k, p_min=setting.p_min)
-                texts[setting] = measure.generation(
-                    session,
-                    Fixed(drafter, limits),
-                    prompt,
-                    name=setting.drafter,
-                    limits=limits,
-                    sampling=Sampling(),
-                    max_tokens=max_tokens,
-                    prompt_kind=text.kind if isinstance(text, Prompt) else "",
-                    stopped=stopped,
+                texts[setting] = begin(
+                    stack, setting.drafter, limits, lambda drafter, limits=limits: Fixed(drafter, limits)
                 )
             return turns.race(texts, seed=seed)
+
+    def race_adaptive(
+        self,
+        text: str | Prompt,
+        fixed: Setting,
+        costs: Costs,
+        *,
+        max_tokens: int = 128,
+        stopped: Callable[[], bool] = lambda: False,
+        seed: int = 0,
+    ) -> tuple[RunSet, AdaptiveRun]:
+        """Plain decoding, a fixed setting and the adaptive policy on the same answer, in turns as ``in_turns``.
+
+        The runs in this order, and the last of them with its choices.
+        """
+        self.drafter(fixed.drafter)
+        look_up, model = self.adaptive_drafters()  # last, since a head among them needs the target's states
+        policies: list[Adaptive] = []
+
+        def adaptive(drafter: Drafter) -> Adaptive:
+            policies.append(Adaptive((look_up, drafter), costs, longest_k=LONGEST_K))
+            return policies[0]
+
+        begin = partial(self._begin_beside, text, max_tokens=max_tokens, stopped=stopped)
+        with ExitStack() as stack:
+            timed = turns.race(
+                {
+                    "plain": begin(stack, PLAIN.drafter, _limits(PLAIN), _fixed(PLAIN)),
+                    "fixed": begin(stack, fixed.drafter, _limits(fixed), _fixed(fixed)),
+                    "adaptive": begin(stack, model.name, Limits(k=LONGEST_K), adaptive, name=Adaptive.name),
+                },
+                seed=seed,
+            )
+        return RunSet(tuple(each.run for each in timed.values())), AdaptiveRun(
+            timed["adaptive"].run, tuple(policies[0].picks)
+        )
+
+    def _begin_beside(
+        self,
+        text: str | Prompt,
+        stack: ExitStack,
+        drafter: str,
+        limits: Limits,
+        policy: Callable[[Drafter], Policy],
+        *,
+        max_tokens: int,
+        stopped: Callable[[], bool],
+        name: str = "",
+    ) -> turns.Generation:
+        """A text about to be written in sessions of its own, which hold no more than they need. name: the drafter's."""
+        prompt = self.prompt(text)
+        session, own = stack.enter_context(self.second(drafter, n_ctx=len(prompt) + max_tokens + limits.k + 1))
+        return measure.generation(
+            session,
+            policy(own),
+            prompt,
+            name=name or drafter,
+            limits=limits,
+            sampling=Sampling(),
+            max_tokens=max_tokens,
+            prompt_kind=text.kind if isinstance(text, Prompt) else "",
+            stopped=stopped,
+        )
 
     def adaptive_drafters(self) -> tuple[Drafter, ...]:
         """What the adaptive policy chooses from: a look-up, and the drafter with a model that costs least here."""
@@ -513,6 +569,14 @@ class Lab:
     def _close_draft(self, model: Model) -> None:
         if model not in self._lent:
             model.close()
+
+
+def _limits(setting: Setting) -> Limits:
+    return Limits(k=setting.k, p_min=setting.p_min)
+
+
+def _fixed(setting: Setting) -> Callable[[Drafter], Policy]:
+    return lambda drafter: Fixed(drafter, _limits(setting))
 
 
 def _without_late_middle(n_layer: int, n_drop: int) -> tuple[int, ...]:

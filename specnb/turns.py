@@ -25,14 +25,15 @@ Label = TypeVar("Label", bound=Hashable)
 
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """A run that took turns with others. ms: per token. disturbed: cycles whose pass was put at the median of its like.
+    """A run that took turns with others. ms: per token, None without any.
 
-    Its like are the passes over as many rows in all texts of the race: one that took over ``ledger.DISTURBED`` times
-    as long was held up by something else, which hits one text and not the others by chance.
+    disturbed: cycles whose pass was put at the median of its like, the passes over as many rows in all texts of the
+    race: one that took over ``ledger.DISTURBED`` times as long was held up by something else, which hits one text and
+    not the others by chance.
     """
 
     run: Run
-    ms: float
+    ms: float | None
     disturbed: int
 
 
@@ -67,4 +68,5 @@ def _timed(run: Run, like_s: Mapping[int, float]) -> Timed:
         for cycle in run.cycles
         if cycle.verify_s > DISTURBED * like_s[cycle.n_rows]
     ]
-    return Timed(run, 1e3 * (run.decode_s - sum(held_up_s)) / run.emitted, len(held_up_s))
+    ms = 1e3 * (run.decode_s - sum(held_up_s)) / run.emitted if run.emitted else None
+    return Timed(run, ms, len(held_up_s))

@@ -84,8 +84,8 @@ RULES = {
     ),
     "lab": may(
         "",
-        "adaptive messages backend cycle_costs drafters ledger machine measure models policy prompts records store "
-        "text trained turns",
+        "adaptive messages backend cycle_costs decoder drafters ledger machine measure models policy prompts records "
+        "store text trained turns",
     ),
     "ledger_cells": may(
         "",

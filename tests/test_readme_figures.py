@@ -42,7 +42,10 @@ TOLD: dict[str, Callable[[dict], tuple[str, ...]]] = {
         f"{f['explained']} (",
     ),
     "hostile": lambda f: (f"{f['files']} damaged files", f"{f['refused']} were refused", f"{f['opened']} are usable"),
-    "redraw": lambda f: (f"{f['median_ms']:.0f} ms for the explorer", f"{f['stepper_median_ms']:.0f} ms for the stepper"),
+    "redraw": lambda f: (
+        f"{f['median_ms']:.0f} ms for the explorer",
+        f"{f['stepper_median_ms']:.0f} ms for the stepper",
+    ),
 }
 
 

@@ -72,3 +72,8 @@ def test_noise_that_comes_and_goes_favours_no_text():
     for seed in range(20):
         timed = turns.race({"a": writing(), "b": writing()}, seed=seed)
         assert timed["a"].ms / timed["b"].ms == pytest.approx(1.0, abs=0.04)
+
+
+def test_a_text_that_was_stopped_before_its_first_token_has_no_time():
+    timed = turns.race({"a": text([]), "b": text([cycle(1)])})
+    assert timed["a"].ms is None and timed["b"].ms == pytest.approx(10.0)

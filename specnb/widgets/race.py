@@ -7,11 +7,11 @@ from statistics import median
 
 import ipywidgets
 
-from .. import drafters, measure, messages, plots, render
+from .. import drafters, messages, plots, render
 from ..adaptive import Adaptive
 from ..lab import LONGEST_K, Lab
 from ..prompts import PROMPTS, RACED
-from ..records import AdaptiveRun, Run, RunSet
+from ..records import AdaptiveRun, RunSet, Setting
 from . import controls
 from .job import JobWidget
 from .live import SETTLE_S, median_run
@@ -57,25 +57,14 @@ class AdaptiveRace(JobWidget):
         costs = self._lab.adaptive_costs(prompt)
         self.status.value = messages.RACE_TIMING
         time.sleep(SETTLE_S)
-        last: list[AdaptiveRun] = []
-
-        def adaptive() -> Run:
-            last[:] = [self._lab.run_adaptive(prompt, costs, **settings)]
-            return last[0].run
-
-        runs = measure.race(
-            [
-                lambda: self._lab.run(prompt, k=0, **settings),
-                lambda: self._lab.run(prompt, name, k=k, **settings),
-                adaptive,
-            ],
-            repeats=REPEATS,
-        )
+        fixed = Setting(name, k)
+        found = [self._lab.race_adaptive(prompt, fixed, costs, seed=seed, **settings) for seed in range(REPEATS)]
         if self._worker.stopped():
             self.status.value = messages.RACE_STOPPED
             return
-        self.races.append((runs, last[0]))
-        self._show(runs, last[0], name, k)
+        runs, last = RunSet(tuple(run for raced, _ in found for run in raced.runs)), found[-1][1]
+        self.races.append((runs, last))
+        self._show(runs, last, name, k)
 
     def _show(self, runs: RunSet, found: AdaptiveRun, name: str, k: int) -> None:
         plain, fixed, adaptive = (runs.of(each) for each in (drafters.NoDrafter.name, name, Adaptive.name))
