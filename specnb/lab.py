@@ -224,12 +224,7 @@ class Lab:
             self.drafter(setting.drafter)  # may open the session anew, and then all seconds are as that one
         begin = partial(self._begin_beside, text, max_tokens=max_tokens, stopped=stopped)
         with ExitStack() as stack:
-            texts = {}
-            for setting in settings:
-                limits = Limits(k=setting.k, p_min=setting.p_min)
-                texts[setting] = begin(
-                    stack, setting.drafter, limits, lambda drafter, limits=limits: Fixed(drafter, limits)
-                )
+            texts = {setting: begin(stack, setting.drafter, _limits(setting), _fixed(setting)) for setting in settings}
             return turns.race(texts, seed=seed)
 
     def race_adaptive(

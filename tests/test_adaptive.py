@@ -210,6 +210,19 @@ def test_a_drafter_that_is_off_is_asked_more_and_more_seldom():
     assert last >= 10 * first
 
 
+def test_a_drafter_that_has_much_to_read_before_it_drafts_is_tried_more_seldom():
+    text = text_of(2000)
+
+    def tries(catch_up_ms: float) -> int:
+        drafter = Informed("late", text, lambda _i: 0.0)
+        costs = Costs(STAIRCASES["M5 Pro"], {"late": DraftPrice("late", 2.0, 2.0, catch_up_ms)})
+        written(Adaptive([drafter], costs), text, 2000)
+        return drafter.asked
+
+    assert tries(0.0) > 2 * tries(0.05) > 0
+    assert tries(1.0) == 0, "a token to read costs more than the allowance of a pass brings in"
+
+
 def test_no_drafter_is_tried_that_could_not_pay_if_always_right():
     text, costs = text_of(500), Costs(STAIRCASES["flat"], per_token(dear=12.0))
     drafter = Informed("dear", text, lambda _i: 1.0)

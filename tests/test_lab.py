@@ -4,8 +4,9 @@ import pytest
 
 from specnb import drafters, machine, models
 from specnb.backend import ModelError
-from specnb.lab import Lab
+from specnb.lab import LONGEST_K, Lab
 from specnb.prompts import PROMPTS
+from specnb.records import PLAIN, Setting
 from specnb.repetition import find_loop
 
 pytestmark = pytest.mark.model
@@ -60,6 +61,33 @@ def test_second_texts_keep_their_drafts_while_the_lab_opens_others(lab):
         assert not lent.closed and not model.session.model.closed
     assert lent.closed and model.session.model.closed
     assert lab.run("Hi.", "draft_model", max_tokens=4).emitted == 4
+
+
+def test_settings_in_turns_write_the_same_text_in_sessions_that_are_closed_again(lab):
+    settings = (PLAIN, Setting("ngram_simple", 3), Setting("eagle", 2), Setting("distilled", 2, 0.5))
+    timed = lab.in_turns(PROMPTS["rewrite"], settings, max_tokens=24, seed=1)
+    assert tuple(timed) == settings
+    assert len({each.run.tokens for each in timed.values()}) == 1
+    assert [each.run.drafter for each in timed.values()] == [setting.drafter for setting in settings]
+    assert timed[PLAIN].run.target_passes == 24 > timed[Setting("ngram_simple", 3)].run.target_passes
+    assert all(each.ms > 0 for each in timed.values())
+    assert lab._lent == [] and lab.run("Hi.", "draft_model", max_tokens=4).emitted == 4
+
+
+def test_a_race_against_the_adaptive_policy_gives_three_runs_and_its_choices(lab):
+    costs = lab.adaptive_costs(PROMPTS["code"])
+    runs, adaptive = lab.race_adaptive(PROMPTS["code"], Setting("distilled", 3), costs, max_tokens=16)
+    assert [(run.drafter, run.k) for run in runs.runs] == [("none", 0), ("distilled", 3), ("adaptive", LONGEST_K)]
+    assert len({run.tokens for run in runs.runs}) == 1
+    assert adaptive.run is runs.runs[-1] and len(adaptive.picks) == adaptive.run.target_passes
+
+
+def test_a_draft_is_priced_by_its_first_token_each_further_one_and_what_has_to_be_read(lab):
+    price = lab.draft_price("eagle", PROMPTS["code"], longest=4)
+    assert 0 < price.further_ms and 0 < price.catch_up_ms < price.first_ms
+    assert price.ms(3, missed=2) == pytest.approx(price.first_ms + 2 * price.further_ms + 2 * price.catch_up_ms)
+    assert lab.draft_price("ngram_simple", PROMPTS["code"], longest=4).ms(4, missed=9) == 0.0
+    assert lab.draft_price("chain", PROMPTS["code"], longest=2).drafter == "chain"
 
 
 def test_another_format_releases_the_old_target_and_draft(lab):
