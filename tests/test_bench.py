@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from specnb.bench import __main__ as bench_main
 from specnb.bench import drafters as drafters_bench
 from specnb.bench.__main__ import BENCHMARKS, main
 
@@ -57,6 +58,22 @@ def test_an_unknown_name_is_refused(capsys):
     with pytest.raises(SystemExit):
         main(["speed"])
     assert "invalid choice: 'speed'" in capsys.readouterr().err
+
+
+def test_recorded_figures_keep_six_digits_and_say_where_they_come_from(tmp_path, monkeypatch):
+    monkeypatch.setattr(bench_main, "RECORDS", tmp_path / "benchmarks")
+    bench_main.record(
+        "curve", {"seconds": 1.23456789, "rows": [{"n": 1, "ms": 2.0}, {"n": 2, "ms": None}], "ci": (1, 2)}
+    )
+    text = (tmp_path / "benchmarks" / "curve.json").read_text()
+    recorded = json.loads(text)
+    assert recorded["figures"] == {
+        "seconds": 1.23457,
+        "rows": [{"n": 1, "ms": 2.0}, {"n": 2, "ms": None}],
+        "ci": [1, 2],
+    }
+    assert recorded["command"] == "python -m specnb.bench curve" and recorded["machine"]["cores"] > 0
+    assert '\n{"n": 1, "ms": 2.0},\n' in text
 
 
 ANSWER = drafters_bench.Answer("F32", 0.0, 3, "eagle", 2, 128, 70, 90, 58, 60, 40, 1.5, False, predicted=1.1)
