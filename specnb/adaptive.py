@@ -301,7 +301,7 @@ class Adaptive:
         chosen = None
         for arm in self._arms:
             longest = min(arm.longest_k, room) if arm.draft is None else len(arm.draft.tokens)
-            late_ms = arm.missed(length) * arm.price.catch_up_ms / DWELL
+            late_ms = arm.price.ms(0, arm.missed(length)) / DWELL
             worth = arm.weigh(longest, rate, self._last_n, change_ms, late_ms)
             # With an empty purse only a drafter that was on the right track in its last draft may try its luck.
             if worth > most and (self._purse_ms > 0.0 or arm.running.on_track):

@@ -216,10 +216,11 @@ def test_a_drafter_that_has_much_to_read_before_it_drafts_is_tried_more_seldom()
     def tries(catch_up_ms: float) -> int:
         drafter = Informed("late", text, lambda _i: 0.0)
         costs = Costs(STAIRCASES["M5 Pro"], {"late": DraftPrice("late", 2.0, 2.0, catch_up_ms)})
-        written(Adaptive([drafter], costs), text, 2000)
-        return drafter.asked
+        policy = Adaptive([drafter], costs)
+        written(policy, text, 2000)
+        return sum(pick.tried for pick in policy.picks)
 
-    assert tries(0.0) > 2 * tries(0.05) > 0
+    assert tries(0.0) > 1.5 * tries(0.02) > 0
     assert tries(1.0) == 0, "a token to read costs more than the allowance of a pass brings in"
 
 

@@ -75,6 +75,7 @@ from specnb.records import (
     SweepCosts,
     TokenTexts,
     Trial,
+    Trials,
 )
 
 DAY = date(2025, 11, 29)
@@ -203,6 +204,8 @@ TUNING = Sweep(
 CHOICE = Choice("code", "on", SETTING, 1.25, (1.2, 1.5), ties=(Setting("eagle", 3),))
 HOPELESS = Hopeless("eagle", 6, ms_per_token_at_best=12.5, plain_ms=10.0)
 EVERY_RECORD = [
+    Trials((TRIAL, dataclasses.replace(TRIAL, repeat=1))),
+    DraftPrice("eagle", 1.0, 0.5, 0.2),
     CYCLE_SAMPLE,
     CycleCosts("eagle", (CYCLE_SAMPLE, CYCLE_SAMPLE), (60, 120), True, (CYCLE_SAMPLE,), contended=True),
     PARTS,

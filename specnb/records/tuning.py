@@ -109,25 +109,25 @@ class Forecast:
 class DraftPrice:
     """Milliseconds of a draft of one token, and of each further token, measured apart from any run.
 
-    catch_up_ms: for each token of the text, but the last, that the drafter's model has not read before.
+    catch_up_ms: for each token of the text, but the last, that the drafter's model has not read before; None where
+    that was not measured, and then nothing is added for it.
     """
 
     drafter: str
     first_ms: float
     further_ms: float
-    catch_up_ms: float = 0.0
+    catch_up_ms: float | None = None
 
     def __post_init__(self) -> None:
         for name in ("first_ms", "further_ms", "catch_up_ms"):
-            if not 0.0 <= getattr(self, name) < float("inf"):
-                raise ValueError(
-                    f"A draft of {self.drafter} costs 0 ms or more, and not {getattr(self, name)} ms ({name})."
-                )
+            ms = getattr(self, name)
+            if ms is not None and not 0.0 <= ms < float("inf"):
+                raise ValueError(f"A draft of {self.drafter} costs 0 ms or more, and not {ms} ms ({name}).")
 
     def ms(self, tokens: int, missed: int = 0) -> float:
         """Milliseconds of a draft for which ``tokens`` tokens were computed, after ``missed`` that were not read."""
         drafting_ms = self.first_ms + (tokens - 1) * self.further_ms if tokens else 0.0
-        return drafting_ms + missed * self.catch_up_ms
+        return drafting_ms + missed * (self.catch_up_ms or 0.0)
 
 
 @dataclass(frozen=True, slots=True)
