@@ -53,7 +53,7 @@ def test_a_second_text_has_sessions_of_its_own_on_the_same_weights(lab, name):
 
 
 def test_second_texts_keep_their_drafts_while_the_lab_opens_others(lab):
-    with lab.second("eagle") as (_, head), lab.second("distilled") as (_, model):
+    with lab.second("eagle") as (_, head), lab.second("medusa") as (_, model):
         assert not head.session.closed and not model.session.closed
         lent = head.session.model
         assert not lent.closed
