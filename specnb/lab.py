@@ -211,18 +211,21 @@ class Lab:
         text: str | Prompt,
         settings: Sequence[Setting],
         *,
+        sampling: Sampling | None = None,
         max_tokens: int = 128,
         stopped: Callable[[], bool] = lambda: False,
         seed: int = 0,
     ) -> dict[Setting, turns.Timed]:
-        """One answer with each setting, all written at once and in turns (``turns.race``), greedily.
+        """One answer with each setting, all written at once and in turns (``turns.race``, which gets the seed).
 
         Each has sessions of its own, which hold no more than they need. Where one of the settings drafts with a head,
         the target keeps its states for all of them.
         """
         for setting in settings:
             self.drafter(setting.drafter)  # may open the session anew, and then all seconds are as that one
-        begin = partial(self._begin_beside, text, max_tokens=max_tokens, stopped=stopped)
+        begin = partial(
+            self._begin_beside, text, sampling=sampling or Sampling(), max_tokens=max_tokens, stopped=stopped
+        )
         with ExitStack() as stack:
             texts = {setting: begin(stack, setting.drafter, _limits(setting), _fixed(setting)) for setting in settings}
             return turns.race(texts, seed=seed)
@@ -249,7 +252,7 @@ class Lab:
             policies.append(Adaptive((look_up, drafter), costs, longest_k=LONGEST_K))
             return policies[0]
 
-        begin = partial(self._begin_beside, text, max_tokens=max_tokens, stopped=stopped)
+        begin = partial(self._begin_beside, text, sampling=Sampling(), max_tokens=max_tokens, stopped=stopped)
         with ExitStack() as stack:
             timed = turns.race(
                 {
@@ -271,6 +274,7 @@ class Lab:
         limits: Limits,
         policy: Callable[[Drafter], Policy],
         *,
+        sampling: Sampling,
         max_tokens: int,
         stopped: Callable[[], bool],
         name: str = "",
@@ -284,7 +288,7 @@ class Lab:
             prompt,
             name=name or drafter,
             limits=limits,
-            sampling=Sampling(),
+            sampling=sampling,
             max_tokens=max_tokens,
             prompt_kind=text.kind if isinstance(text, Prompt) else "",
             stopped=stopped,

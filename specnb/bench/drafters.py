@@ -2,7 +2,7 @@
 
 For each weight format, prompt kind and temperature a drafter gets the k >= 1 that its own costs,
 measured apart, and its alpha in a pilot run ask for. Then plain decoding and all drafters write
-the same prompts, interleaved; a speedup is the median over prompts of (speculative / plain)
+the same prompts at once, in turns (``specnb.turns``); a speedup is the median over prompts of (speculative / plain)
 tokens per second, with a bootstrap interval over prompts. Answers that fall into a repetition
 loop flatter every drafter and stand in rows of their own (kind "loops").
 
@@ -18,14 +18,16 @@ from dataclasses import asdict, dataclass, replace
 from math import inf
 from statistics import mean, median
 
-from .. import backend, drafters, machine, measure, models, predict, store, trained
+from .. import backend, drafters, machine, models, predict, store, trained
 from ..intervals import median_interval
 from ..journal import Journal
 from ..lab import Lab
 from ..notebook import RUNS
 from ..prompts import HELD_OUT
-from ..records import DrafterScore, DrafterScores, Run, Sampling
+from ..records import PLAIN as PLAIN_SETTING
+from ..records import DrafterScore, DrafterScores, Run, Sampling, Setting
 from ..repetition import find_loop
+from ..turns import Timed
 
 MAX_TOKENS = 128
 PLAIN = drafters.NoDrafter.name
@@ -132,7 +134,7 @@ def _full_plan() -> Plan:
 
 def _key() -> str:
     """Answers of another build of llama.cpp or of other weights do not count."""
-    return f"{backend.build_info()} {[trained.load(trained.path_of(kind)).digest for kind in trained.KINDS]}"
+    return f"in turns {backend.build_info()} {[trained.load(trained.path_of(kind)).digest for kind in trained.KINDS]}"
 
 
 def _quick_plan() -> Plan:
@@ -184,18 +186,17 @@ def _race(
     pilots: dict[str, list[Run]],
     costs: Costs,
 ) -> list[Answer]:
-    """Plain decoding and every drafter on one prompt, interleaved."""
+    """Plain decoding and every drafter on one prompt, in turns."""
     prompt, sampling = HELD_OUT[index], _sampling(temperature, index)
-    chosen: dict[str, tuple[int, float | None]] = {PLAIN: (0, None)}
+    predicted: dict[Setting, float | None] = {PLAIN_SETTING: None}
     for name in names:
-        chosen[name] = _best_k(pilots[name], costs.draft_ms[name], costs.verify_ms, _longest_k(name))
-
-    def arm(name: str) -> Run:
-        return lab.run(prompt, name, k=chosen[name][0], sampling=sampling, max_tokens=MAX_TOKENS)
-
-    # Plain decoding runs twice: it is every row's denominator.
-    runs = measure.race([lambda name=name: arm(name) for name in (PLAIN, *names, PLAIN)], repeats=1, seed=index).runs
-    return [replace(_answer(run, lab.format, temperature, index), predicted=chosen[run.drafter][1]) for run in runs]
+        k, speedup = _best_k(pilots[name], costs.draft_ms[name], costs.verify_ms, _longest_k(name))
+        predicted[Setting(name, k)] = speedup
+    timed = lab.in_turns(prompt, tuple(predicted), sampling=sampling, max_tokens=MAX_TOKENS, seed=index)
+    return [
+        replace(_answer(each, lab.format, temperature, index), predicted=predicted[setting])
+        for setting, each in timed.items()
+    ]
 
 
 def _longest_k(name: str) -> float:
@@ -203,7 +204,8 @@ def _longest_k(name: str) -> float:
     return (name in trained.KINDS and trained.load(trained.path_of(name)).longest_k) or inf
 
 
-def _answer(run: Run, format: str, temperature: float, index: int) -> Answer:
+def _answer(timed: Timed, format: str, temperature: float, index: int) -> Answer:
+    run = timed.run
     drafts = [cycle for cycle in run.cycles if cycle.drafted]
     return Answer(
         format=format,
@@ -217,7 +219,7 @@ def _answer(run: Run, format: str, temperature: float, index: int) -> Answer:
         kept=run.kept,
         first_tested=sum(cycle.tested > 0 for cycle in drafts),
         first_kept=sum(cycle.kept > 0 for cycle in drafts),
-        seconds=run.decode_s,
+        seconds=timed.ms * run.emitted / 1e3,
         loops=find_loop(run.tokens) is not None,
     )
 
