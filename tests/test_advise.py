@@ -194,3 +194,23 @@ def test_what_is_not_known_yet_is_left_out(monkeypatch):
     assert [each.kind for each in advice.by_kind] == ["copy"]
     none = advise.advise(replace(swept, trials=()))
     assert none.by_kind == () and none.overall is None
+
+
+def test_settings_measured_in_turns_are_compared_as_pairs():
+    """A machine that is twice as slow in every other round: the pairs agree, the medians tell nothing."""
+    rounds = (1.0, 2.0, 1.1, 2.1, 1.5)
+    times = {PLAIN: [10.0 * slow for slow in rounds], LOOK_UP: [9.5 * slow for slow in rounds]}
+    paired, apart = advise.choose("code", times, in_turns=True), advise.choose("code", times)
+    assert (paired.verdict, apart.verdict) == ("on", "unclear")
+    assert paired.interval == pytest.approx((10 / 9.5, 10 / 9.5))
+
+
+def test_the_final_rounds_of_a_race_are_such_pairs(monkeypatch):
+    toy_lab.quiet(monkeypatch)
+    found = sweep.Sweeper(toy_lab.ToyLab(), toy_lab.PLAN).run()
+    slowed = replace(
+        found, trials=tuple(replace(trial, seconds=trial.seconds * (1 + trial.repeat % 2)) for trial in found.trials)
+    )
+    for calm, slow in zip(advise.advise(found).by_kind, advise.advise(slowed).by_kind, strict=True):
+        assert (slow.setting, slow.verdict, slow.ties) == (calm.setting, calm.verdict, calm.ties)
+        assert slow.interval == pytest.approx(calm.interval)
