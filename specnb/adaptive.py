@@ -8,9 +8,9 @@ decoding is one of the picks, at one token for T(1).
 **Learning without paying.** A draft need not be verified to be judged. Kept aside, it is compared
 with the tokens that the target emits anyway, and the count comes out as verification's would. So a
 look-up, which costs next to nothing to ask, is asked in every cycle and judged for free whenever
-it is not used. A drafter that runs a model costs its drafting; while it is off it is tried
-seldom, and more seldom after each trial in which it was wrong. Nothing else of it is kept in step
-meanwhile: drafters catch up when they are asked.
+it is not used. A drafter that runs a model costs its drafting, and first the reading of what was
+written since it was last asked; while it is off it is tried seldom, and more seldom after each trial
+in which it was wrong.
 
 **What it may lose.** A purse holds what was gained over plain decoding so far, and an allowance:
 one plain pass at the start and ``ALLOWANCE`` of every plain pass since. Trials are paid from what has

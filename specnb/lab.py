@@ -227,7 +227,7 @@ class Lab:
             self._begin_beside, text, sampling=sampling or Sampling(), max_tokens=max_tokens, stopped=stopped
         )
         with ExitStack() as stack:
-            texts = {setting: begin(stack, setting.drafter, _limits(setting), _fixed(setting)) for setting in settings}
+            texts = {setting: begin(stack, setting.drafter, setting.limits, _fixed(setting)) for setting in settings}
             return turns.race(texts, seed=seed)
 
     def race_adaptive(
@@ -256,8 +256,8 @@ class Lab:
         with ExitStack() as stack:
             timed = turns.race(
                 {
-                    "plain": begin(stack, PLAIN.drafter, _limits(PLAIN), _fixed(PLAIN)),
-                    "fixed": begin(stack, fixed.drafter, _limits(fixed), _fixed(fixed)),
+                    "plain": begin(stack, PLAIN.drafter, PLAIN.limits, _fixed(PLAIN)),
+                    "fixed": begin(stack, fixed.drafter, fixed.limits, _fixed(fixed)),
                     "adaptive": begin(stack, model.name, Limits(k=LONGEST_K), adaptive, name=Adaptive.name),
                 },
                 seed=seed,
@@ -410,8 +410,7 @@ class Lab:
 
         Of a chain, its model's: what a token costs at most, since those looked up are free.
         """
-        model = drafters.DraftModel.name if name == drafters.Chain.name else name
-        if model not in MODEL_DRAFTERS:
+        if (model := _model_of(name)) is None:
             return 0.0
         return self.draft_cost(model, text, k=k).ms_per_token
 
@@ -420,8 +419,7 @@ class Lab:
 
         Of a chain, its model's. From scripted cycles with drafts of two lengths (``ledger.drafting_ms``).
         """
-        model = drafters.DraftModel.name if name == drafters.Chain.name else name
-        if model not in MODEL_DRAFTERS:
+        if (model := _model_of(name)) is None:
             return 0.0
         context_length = min(len(self.prompt(text)) - 1, self.session.n_ctx - DRAFTING_ROOM)
         prices = ledger.Prices(self.cycle_costs(model, ks=DRAFTING_KS, contexts=(context_length,)))
@@ -437,9 +435,7 @@ class Lab:
 
     def draft_cost(self, name: str, text: str | Prompt, *, k: int = 4) -> DraftCost:
         """A drafter's proposals of k tokens after a prompt, timed apart. ValueError where it proposes nothing."""
-        drafter, prompt = self.drafter(name), self.prompt(text)
-        self.session.rewind(0)
-        self.session.extend(prompt[:-1], rows="none")
+        drafter, prompt = self._about_to_draft(name, text)
         return measure.draft_cost(drafter, prompt, states=self.session.states, k=k)
 
     def draft_price(self, name: str, text: str | Prompt, *, longest: int) -> DraftPrice:
@@ -447,15 +443,19 @@ class Lab:
 
         longest: of the drafts that it is told from, where the drafter can make them. Of a chain, its model's price.
         """
-        model = drafters.DraftModel.name if name == drafters.Chain.name else name
-        if model not in MODEL_DRAFTERS:
+        if (model := _model_of(name)) is None:
             return DraftPrice(name, 0.0, 0.0)
-        drafter, prompt = self.drafter(model), self.prompt(text)
-        self.session.rewind(0)
-        self.session.extend(prompt[:-1], rows="none")
+        drafter, prompt = self._about_to_draft(model, text)
         longest = min(longest, getattr(drafter, "longest_k", longest))
         price = measure.draft_price(drafter, prompt, states=self.session.states, longest=longest)
         return replace(price, drafter=name)
+
+    def _about_to_draft(self, name: str, text: str | Prompt) -> tuple[Drafter, tuple[int, ...]]:
+        """A drafter and a prompt that the target has read, all but its last token."""
+        drafter, prompt = self.drafter(name), self.prompt(text)  # the drafter first: it may open the session anew
+        self.session.rewind(0)
+        self.session.extend(prompt[:-1], rows="none")
+        return drafter, prompt
 
     def draft_memory(self, name: str, text: str | Prompt) -> DraftMemory:
         """What a drafter with a model holds beside the target. text: something to draft from, so that its cache fills.
@@ -570,12 +570,14 @@ class Lab:
             model.close()
 
 
-def _limits(setting: Setting) -> Limits:
-    return Limits(k=setting.k, p_min=setting.p_min)
-
-
 def _fixed(setting: Setting) -> Callable[[Drafter], Policy]:
-    return lambda drafter: Fixed(drafter, _limits(setting))
+    return lambda drafter: Fixed(drafter, setting.limits)
+
+
+def _model_of(name: str) -> str | None:
+    """The drafter whose model drafts: of a chain the draft model, of others they themselves, of look-ups none."""
+    model = drafters.DraftModel.name if name == drafters.Chain.name else name
+    return model if model in MODEL_DRAFTERS else None
 
 
 def _without_late_middle(n_layer: int, n_drop: int) -> tuple[int, ...]:

@@ -419,30 +419,11 @@ def run_policy(
     policy: decoder.Policy,
     prompt: Sequence[int],
     *,
-    name: str,
-    limits: Limits,
-    sampling: Sampling,
-    max_tokens: int,
-    prompt_kind: str = "",
-    stop: Sequence[str] = (),
-    exact: bool = False,
-    stopped: Callable[[], bool] = lambda: False,
     on_cycle: Callable[[Cycle], None] = lambda _cycle: None,
+    **settings: object,
 ) -> Run:
-    """As ``run``, for any policy: the record says ``name`` and ``limits``, and each cycle who drafted in it."""
-    steps = generation(
-        session,
-        policy,
-        prompt,
-        name=name,
-        limits=limits,
-        sampling=sampling,
-        max_tokens=max_tokens,
-        prompt_kind=prompt_kind,
-        stop=stop,
-        exact=exact,
-        stopped=stopped,
-    )
+    """A whole ``generation``, for any policy. settings: as it takes them. on_cycle: as in ``run``."""
+    steps = generation(session, policy, prompt, **settings)
     while True:
         try:
             cycle = next(steps)
@@ -465,7 +446,10 @@ def generation(
     exact: bool = False,
     stopped: Callable[[], bool] = lambda: False,
 ) -> Generator[Cycle, None, Run]:
-    """One generation, cycle by cycle; the record is what the generator returns. Arguments as in ``run_policy``."""
+    """One generation, cycle by cycle; the record is what the generator returns. Arguments as in ``run``.
+
+    The record says ``name`` and ``limits``, and each cycle who drafted in it.
+    """
     model = session.model
     start = perf_counter()
     decoder.prefill(session, policy, prompt)

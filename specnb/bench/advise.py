@@ -7,8 +7,8 @@ flatters itself.
 share_of_best: advised / best speed, on the kind where it is lowest. time_share: seconds of the racing
 sweep / seconds of the grid. A setting that is both advised and best has a share of 1.
 
-Finished points are kept for half a day, so an interrupted benchmark goes on where it was. About a quarter
-of an hour on two quiet cores; --quick takes two kinds, two drafters and a small grid.
+Finished points are kept for half a day, so an interrupted benchmark goes on where it was. About 25 minutes
+on two quiet cores; --quick takes two kinds, two drafters and a small grid.
 """
 
 from __future__ import annotations

@@ -17,7 +17,12 @@ class Setting:
     p_min: float = 0.0
 
     def __post_init__(self) -> None:
-        Limits(k=self.k, p_min=self.p_min)
+        _ = self.limits  # refuses what no run could be held to
+
+    @property
+    def limits(self) -> Limits:
+        """What a run with this setting is held to."""
+        return Limits(k=self.k, p_min=self.p_min)
 
     @property
     def plain(self) -> bool:
