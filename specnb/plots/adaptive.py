@@ -38,7 +38,8 @@ def plot_adaptive(found: AdaptiveRun, *, recorded: str | None = None, ax: Axes |
         ax.plot(tried, [0] * len(tried), "x", color=VERMILLION, markersize=7, label=messages.ADAPTIVE_TRIED)
     top = max(pick.k for pick in found.picks)
     ax.set_ylim(-0.06 * max(top, 1), 1.12 * max(top, 1))
-    ax.yaxis.get_major_locator().set_params(integer=True)
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.get_major_locator().set_params(integer=True)
     ax.set_ylabel(messages.ADAPTIVE_K_AXIS)
     ax.legend(loc="upper left", bbox_to_anchor=(1.015, 1.0))
     below = ax.inset_axes(_LOWER, sharex=ax)
