@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ast
+from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -93,3 +96,21 @@ def test_drift_and_contention_say_to_measure_again(drift):
     _, drifted, contended = messages.measurement_quality(7, 0.2, drift, contended=True).splitlines()
     assert messages.change(drift) in drifted and "measure again" in drifted
     assert "Other programs" in contended and "measure again" in contended
+
+
+def test_no_name_is_given_twice_or_it_would_mean_the_last_one():
+    """All modules of the package are gathered in one namespace."""
+    given = Counter(
+        name
+        for file in sorted(Path(messages.__file__).parent.glob("*.py"))
+        for statement in ast.parse(file.read_text(encoding="utf-8")).body
+        for name in names_bound_by(statement)
+    )
+    assert {name for name, times in given.items() if times > 1} == set()
+
+
+def names_bound_by(statement: ast.stmt) -> set[str]:
+    if isinstance(statement, ast.FunctionDef | ast.ClassDef):
+        return {statement.name}
+    stored = (node for node in ast.walk(statement) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))
+    return {node.id for node in stored}

@@ -374,7 +374,7 @@ def test_coloured_words_stand_out_on_paper_of_their_own(name: str):
 
 def test_every_colour_written_into_html_is_among_those_pages():
     shown = {ink.lower() for page in painted_pages().values() for ink in INK_ON_PAPER.findall(page)}
-    for file in [PACKAGE / "messages.py", PACKAGE / "notebook.py", *PACKAGE.glob("widgets/*.py")]:
+    for file in [PACKAGE / "notebook.py", *PACKAGE.glob("messages/*.py"), *PACKAGE.glob("widgets/*.py")]:
         written = {ink.lower() for ink in INK_ON_PAPER.findall(file.read_text(encoding="utf-8"))}
         assert written <= shown, f"{file.name}: {written - shown}"
 

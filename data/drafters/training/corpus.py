@@ -19,7 +19,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from dataset import WORK, stop_unfinished
-from smollm import Teacher, Weights, rms_norm
+from smollm import PRODUCTS, Teacher, Weights, rms_norm
 from torch import Tensor
 
 from specnb import models
@@ -126,7 +126,7 @@ class Cache:
 
     def __init__(self, teacher: Teacher, rows: int, length: int) -> None:
         shape = (rows, teacher.shape.n_head_kv, length, teacher.shape.head_size)
-        self._keys, self._values = torch.zeros(shape, dtype=torch.bfloat16), torch.zeros(shape, dtype=torch.bfloat16)
+        self._keys, self._values = torch.zeros(shape, dtype=PRODUCTS), torch.zeros(shape, dtype=PRODUCTS)
         self._n = 0
 
     def __call__(self, queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
@@ -144,7 +144,7 @@ def write_shard(teacher: Teacher, model: Model, seed: int, rows: int, length: in
     torch.manual_seed(seed)
     conversations = [Conversation(model, random.Random(f"{seed} {row}")) for row in range(rows)]
     caches = [Cache(teacher, rows, length) for _ in teacher.layers]
-    rows_out = teacher.embedding.bfloat16()
+    rows_out = teacher.embedding.to(PRODUCTS)
     greedy = torch.arange(rows) % 2 == 0
     tokens, answers = np.zeros((rows, length), np.uint16), np.zeros((rows, length), bool)
     wanted = torch.zeros(rows, dtype=torch.int64)
@@ -156,7 +156,7 @@ def write_shard(teacher: Teacher, model: Model, seed: int, rows: int, length: in
         rotary = tuple(table[position : position + 1] for table in teacher.rotary)
         for layer, cache in zip(teacher.layers, caches, strict=True):
             x = layer(x, rotary, cache)
-        state = rms_norm(x[:, 0], teacher.output_norm, teacher.shape.epsilon).bfloat16()
+        state = rms_norm(x[:, 0], teacher.output_norm, teacher.shape.epsilon).to(PRODUCTS)
         best, ids = F.linear(state, rows_out).float().topk(CANDIDATES)
         answering = torch.tensor([talk.answering for talk in conversations])
         temperature = torch.where(answering, ANSWERING_TEMPERATURE, ASKING_TEMPERATURE)[:, None]

@@ -4,8 +4,10 @@
     python data/drafters/training/make.py
 
 Every stage is a script of its own, ends by itself after 40 minutes at most and goes on where it
-stopped; so does this one when it is called again. On two cores: an hour and a half for the corpus,
-35 minutes for the states, an hour and a quarter of training, ten minutes of evaluation.
+stopped; so does this one when it is called again. On two cores that multiply bfloat16 in hardware:
+an hour and a half for the corpus, 35 minutes for the states, an hour and a quarter of training, ten
+minutes of evaluation. Where they do not (see PRODUCTS in smollm.py), everything but the evaluation
+takes about five times as long.
 """
 
 from __future__ import annotations
@@ -18,9 +20,10 @@ from pathlib import Path
 HERE = Path(__file__).parent
 UNFINISHED = 75  # as in dataset.py, which needs torch to be imported
 KINDS = ("eagle", "medusa", "distilled")
-# Freed blocks go back to the allocator, not to the system: or page faults take half of the time.
+# Freed blocks go back to the allocator, not to the system: or page faults take half of the time. (Blocks must not be
+# mapped at all: glibc ignores a threshold above 32 MiB.)
 ALLOCATOR = {
-    "MALLOC_MMAP_THRESHOLD_": "4000000000",
+    "MALLOC_MMAP_MAX_": "0",
     "MALLOC_TRIM_THRESHOLD_": "16000000000",
     "MALLOC_TOP_PAD_": "500000000",
 }

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import torch
 import torch.nn.functional as F
-from smollm import Layer, Teacher, Weights, causal, rms_norm, rotary_tables
+from smollm import PRODUCTS, Layer, Teacher, Weights, causal, rms_norm, rotary_tables
 from torch import Tensor, nn
 
 DISTILLED_LAYERS = (0, 1, 2, 29)
@@ -66,7 +66,7 @@ class Eagle(nn.Module):
     def forward(self, embedded: Tensor, states: Tensor) -> list[Tensor]:
         """Entry s, at position p: the prediction of ``states[p + 1]`` whose last s inputs were its own predictions.
 
-        The first step is made for every row, the later ones for the first half of them: a draft
+        The first step is made for every row, the later ones for the first quarter of them: a draft
         whose first token is refused has no later ones, so the first deserves most of the work.
         Position p reads ``states[p]`` and ``embedded[p + 1]``; the last position has no next token
         and wraps around to the first: nothing may be learnt there, nor at the first s positions.
@@ -77,9 +77,9 @@ class Eagle(nn.Module):
         features = states
         for step in range(self.n_steps):
             if step == 1:
-                half = (len(states) + 1) // 2
-                features, following = features[:half], following[:half]
-            x = F.linear(torch.cat([features, following], -1).bfloat16(), self.projection.bfloat16()).float()
+                quarter = (len(states) + 3) // 4
+                features, following = features[:quarter], following[:quarter]
+            x = F.linear(torch.cat([features, following], -1).to(PRODUCTS), self.projection.to(PRODUCTS)).float()
             x = self.layer(x, self.rotary, attend)
             predictions.append(rms_norm(x, self.output_norm, self.layer.shape.epsilon))
             features = shifted(predictions[-1], 1)
@@ -110,7 +110,7 @@ class UnrolledAttention:
         visible = torch.ones(length, length, dtype=torch.bool).tril(-step)
         real = real.masked_fill(~visible, -torch.inf)
         own = [scale * (queries * shifted(self._keys[j], step - j, dim=2)).sum(-1) for j in range(1, step + 1)]
-        weights = torch.cat([real, torch.stack(own, dim=-1)], dim=-1).softmax(dim=-1, dtype=torch.float32).bfloat16()
+        weights = torch.cat([real, torch.stack(own, dim=-1)], dim=-1).softmax(dim=-1, dtype=torch.float32).to(PRODUCTS)
         attended = weights[..., :length] @ self._values[0]
         for j in range(1, step + 1):
             attended = attended + weights[..., length + j - 1, None] * shifted(self._values[j], step - j, dim=2)
@@ -129,8 +129,8 @@ class Medusa(nn.Module):
 
     def forward(self, embedded: Tensor, states: Tensor) -> list[Tensor]:
         """Entry j, at position p: the prediction of ``states[p + 1 + j]`` from ``states[p]`` alone."""
-        state = states.bfloat16()
-        hidden = [F.silu(F.linear(state, block.bfloat16())).float() for block in self.blocks]
+        state = states.to(PRODUCTS)
+        hidden = [F.silu(F.linear(state, block.to(PRODUCTS))).float() for block in self.blocks]
         return [rms_norm(states + each, self.output_norm, self._epsilon) for each in hidden]
 
 
@@ -153,4 +153,4 @@ def stream_scale(teacher: Teacher, tokens: Tensor) -> float:
 
 def _rotary(weights: Weights, length: int) -> tuple[Tensor, Tensor]:
     cosines, sines = rotary_tables(weights.shape, length)
-    return cosines.bfloat16(), sines.bfloat16()
+    return cosines.to(PRODUCTS), sines.to(PRODUCTS)

@@ -11,6 +11,7 @@ choice, because exact-match verification of greedy text asks for nothing but the
 from __future__ import annotations
 
 import argparse
+import json
 import math
 import time
 from dataclasses import dataclass, replace
@@ -20,20 +21,22 @@ import torch
 import torch.nn.functional as F
 from dataset import HELD_OUT_ROWS, WORK, Corpus, States, load_corpus, stop_unfinished
 from networks import EAGLE_STEPS, MEDUSA_HEADS, Distilled, Eagle, Medusa, stream_scale
-from smollm import Teacher, Weights
+from smollm import PRODUCTS, Teacher, Weights
 from torch import Tensor, nn
 
 from specnb import models, trained
 
 N_FREQUENT = 8192
 ROWS_AT_ONCE = 8
-POSITIONS_AT_ONCE = 896
+POSITIONS_AT_ONCE = 1792
 FULL_VOCABULARY_POSITIONS = 128
 FIRST_LEARNT = 8
 """Positions at a row's start that teach nothing: an unrolled step has no predictions to read at the first of them."""
 WARM_UP_STEPS = 40
+FURTHER_RATE = 0.6
+"""Of the highest learning rate: what has been learnt is not to be shaken out again."""
 FEATURE_WEIGHT = 0.1
-CHECKPOINT_SECONDS = 240
+CHECKPOINT_SECONDS, REPORT_SECONDS = 240, 180
 
 
 @dataclass(frozen=True)
@@ -42,9 +45,9 @@ class Plan:
 
     reach: how far ahead of position p the first prediction's state lies (0: the state at p itself).
     stride: how much further each next prediction reaches. full: also learn over the whole
-    vocabulary on some positions, for a draft model that is used with all of it. alone: steps at the
-    start that learn the first prediction only; unrolled from the start, the later predictions,
-    still nonsense, drown the first.
+    vocabulary on some positions, for a draft model that is used with all of it. alone: share of the
+    steps, from the start, that learn the first prediction only; unrolled from the start, the later
+    predictions, still nonsense, drown the first.
     """
 
     steps: int
@@ -54,11 +57,11 @@ class Plan:
     stride: int
     features: bool
     full: bool
-    alone: int = 0
+    alone: float = 0.0
 
 
 PLANS = {
-    "eagle": Plan(steps=1150, rate=1.5e-3, decay=0.9, reach=1, stride=0, features=True, full=False, alone=700),
+    "eagle": Plan(steps=1150, rate=1.5e-3, decay=0.9, reach=1, stride=0, features=True, full=False, alone=0.6),
     "distilled": Plan(steps=850, rate=1e-3, decay=1.0, reach=0, stride=0, features=False, full=True),
     "medusa": Plan(steps=400, rate=2e-3, decay=0.8, reach=1, stride=1, features=False, full=False),
 }
@@ -153,31 +156,43 @@ def loss_of(
 @torch.no_grad()
 def _wanted(states: Tensor, rows_out: Tensor) -> Tensor:
     """Half the target's distribution, half its greedy choice. Shape (positions, len(rows_out))."""
-    logits = F.linear(states.bfloat16(), rows_out).float()
+    logits = F.linear(states.to(PRODUCTS), rows_out).float()
     wanted = 0.5 * logits.softmax(-1)
     best = logits.argmax(-1, keepdim=True)
     return wanted.scatter_add_(1, best, torch.full_like(best, 0.5, dtype=wanted.dtype))
 
 
 def _agreement_loss(states: Tensor, rows_out: Tensor, wanted: Tensor) -> Tensor:
-    return F.cross_entropy(F.linear(states.bfloat16(), rows_out).float(), wanted)
+    return F.cross_entropy(F.linear(states.to(PRODUCTS), rows_out).float(), wanted)
+
+
+@dataclass(frozen=True)
+class Exam:
+    """Held-out rows and the target's greedy choice at each of their tokens, shape (rows, length)."""
+
+    lesson: Lesson
+    choices: Tensor
+
+    @classmethod
+    @torch.no_grad()
+    def of(cls, lesson: Lesson, all_rows: Tensor) -> Exam:
+        rows = [F.linear(states.to(PRODUCTS), all_rows).argmax(-1) for states in lesson.states]
+        return cls(lesson, torch.stack(rows))
 
 
 @torch.no_grad()
-def agreement(net: nn.Module, lessons: list[Lesson], plan: Plan, embedding: Tensor, frequent: Tensor) -> list[float]:
+def agreement(net: nn.Module, exams: list[Exam], plan: Plan, rows_out: Tensor, frequent: Tensor) -> list[float]:
     """Recorded alpha by position: how often the best frequent token is the target's choice, along held-out rows."""
     hits: list[list[Tensor]] = []
-    for lesson in lessons:
-        predictions = net(lesson.embedded, lesson.states)
-        rows, positions = lesson.positions(None)
+    for exam in exams:
+        predictions = net(exam.lesson.embedded, exam.lesson.states)
+        rows, positions = exam.lesson.positions(None)
         hits.append([])
         for j, prediction in enumerate(predictions):
             there = rows < len(prediction)
             rows, positions = rows[there], positions[there]
-            truth = lesson.states[rows, positions + plan.reach + j * plan.stride].bfloat16()
-            choice = F.linear(truth, embedding).argmax(-1)
-            guess = frequent[F.linear(prediction[rows, positions].bfloat16(), embedding[frequent]).argmax(-1)]
-            hits[-1].append((guess == choice).float())
+            guess = frequent[F.linear(prediction[rows, positions].to(PRODUCTS), rows_out).argmax(-1)]
+            hits[-1].append((guess == exam.choices[rows, positions + plan.reach + j * plan.stride]).float())
     return [round(float(torch.cat(each).mean()), 4) for each in zip(*hits, strict=True)]
 
 
@@ -189,7 +204,7 @@ def main() -> None:
     arguments = parser.parse_args()
     plan = PLANS[arguments.kind]
     if arguments.further:
-        plan = replace(plan, steps=arguments.further, alone=0)
+        plan = replace(plan, steps=arguments.further, rate=FURTHER_RATE * plan.rate)
     checkpoint = WORK / f"{arguments.kind}.pt"
 
     torch.manual_seed(0)
@@ -198,7 +213,7 @@ def main() -> None:
     states = States(*corpus.tokens.shape, weights.shape.n_embd)
     frequent = torch.from_numpy(frequent_tokens(corpus))
     embedding = weights["token_embd"]
-    all_rows = embedding.bfloat16()
+    all_rows = embedding.to(PRODUCTS)
     rows_out = all_rows[frequent]
     net = build(arguments.kind, weights, corpus)
     shipped = trained.load(trained.path_of(arguments.kind)) if arguments.further else None
@@ -212,40 +227,49 @@ def main() -> None:
         optimiser.load_state_dict(saved["optimiser"])
         first, before = saved["step"], saved["before"]
     furthest = plan.reach + plan.stride * (MEDUSA_HEADS - 1)
-    held_out = [
-        Lesson(corpus, states, embedding, np.arange(start, start + 8), furthest) for start in range(0, HELD_OUT_ROWS, 8)
+    exams = [
+        Exam.of(Lesson(corpus, states, embedding, np.arange(start, start + 8), furthest), all_rows)
+        for start in range(0, HELD_OUT_ROWS, 8)
     ]
-    print(f"{arguments.kind}: from step {first} of {plan.steps}, {states.n_done} rows", flush=True)
-
     learnt = corpus.learn[HELD_OUT_ROWS : states.n_done]
+    print(f"{arguments.kind}: from step {first} of {plan.steps}, {len(learnt)} rows", flush=True)
 
     def save(step: int) -> None:
         parts = {"net": net.state_dict(), "optimiser": optimiser.state_dict()}
         seen = {"step": step, "before": before, "rows": len(learnt), "tokens": int(learnt.sum())}
         torch.save({**parts, **seen}, checkpoint)
 
+    def report(step: int) -> None:
+        """One more point of the learning curve that is kept beside the weights."""
+        if isinstance(net, Eagle):
+            net.n_steps = EAGLE_STEPS
+        by_position = agreement(net, exams, plan, rows_out, frequent)
+        line = {"steps": before + step, "rows": len(learnt), "agreement": by_position}
+        with trained.path_of(arguments.kind).with_suffix(".curve.jsonl").open("a", encoding="utf-8") as curve:
+            curve.write(json.dumps(line) + "\n")
+        print(line, flush=True)
+
     begin = saved_at = reported_at = time.monotonic()
+    if shipped and first == 0:
+        report(0)
     for step in range(first, plan.steps):
         for group in optimiser.param_groups:
             group["lr"] = rate_at(step, plan)
-        rows = np.random.default_rng((1, step)).integers(HELD_OUT_ROWS, states.n_done, ROWS_AT_ONCE)
-        generator = torch.Generator().manual_seed(step)
+        rows = np.random.default_rng((1, before + step)).integers(HELD_OUT_ROWS, states.n_done, ROWS_AT_ONCE)
+        generator = torch.Generator().manual_seed(before + step)
         lesson = Lesson(corpus, states, embedding, rows, furthest)
         if isinstance(net, Eagle):
-            net.n_steps = 1 if step < plan.alone else EAGLE_STEPS
+            net.n_steps = 1 if step < plan.alone * plan.steps else EAGLE_STEPS
         loss = loss_of(net(lesson.embedded, lesson.states), lesson, plan, rows_out, all_rows, generator)
         optimiser.zero_grad()
         loss.backward()
         nn.utils.clip_grad_norm_(net.parameters(), 1.0)
         optimiser.step()
         now = time.monotonic()
-        if now - reported_at > 120 or step in (first + 3, first + 30, plan.steps - 1):
-            by_position = agreement(net, held_out[:4] if step < plan.steps - 1 else held_out, plan, all_rows, frequent)
-            rate = (step + 1 - first) / (now - begin)
-            print(
-                f"step {step + 1} loss {float(loss.detach()):.3f} agreement {by_position} {rate:.2f} steps/s",
-                flush=True,
-            )
+        if step == first + 3:
+            print(f"{(now - begin) / 4:.1f} s a step", flush=True)
+        if now - reported_at > REPORT_SECONDS or step == plan.steps - 1:
+            report(step + 1)
             reported_at = time.monotonic()
         if now - saved_at > CHECKPOINT_SECONDS:
             save(step + 1)
