@@ -8,6 +8,7 @@ was trained for, so that every position gets its turn. Needs no torch.
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 
 from specnb import trained
@@ -101,7 +102,31 @@ def card(weights: trained.Weights, found: dict[tuple[str, str], Count], k: int) 
     for (label, group), counted in found.items():
         cells = " | ".join(counted.at(position) for position in range(k))
         lines.append(f"| {label} | {group} | {counted.over_the_chain} | {cells} |")
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, *learning_curve(weights)]) + "\n"
+
+
+def learning_curve(weights: trained.Weights) -> list[str]:
+    """What ``train.py`` kept at the ends of its stages; nothing where it kept nothing."""
+    path = weights.path.with_suffix(".curve.jsonl")
+    if not path.exists():
+        return []
+    stages = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    n = len(stages[-1]["agreement"])
+    rows = [
+        f"| {stage['steps']:,} | {stage['rows']:,} | " + " | ".join(f"{each:.3f}" for each in stage["agreement"]) + " |"
+        for stage in stages
+    ]
+    return [
+        "",
+        "## Learning curve",
+        "",
+        "Recorded alpha (agreement with the target's choice along held-out rows of the corpus) at the ends of the "
+        "stages of training, written by `training/train.py`. It flatters; what counts is how it rises.",
+        "",
+        "| steps | rows learnt from last | " + " | ".join(f"position {i + 1}" for i in range(n)) + " |",
+        "|---" * (n + 2) + "|",
+        *rows,
+    ]
 
 
 def main() -> None:

@@ -20,9 +20,10 @@ from pathlib import Path
 HERE = Path(__file__).parent
 UNFINISHED = 75  # as in dataset.py, which needs torch to be imported
 KINDS = ("eagle", "medusa", "distilled")
-# Freed blocks go back to the allocator, not to the system: or page faults take half of the time. (Blocks must not be
-# mapped at all: glibc ignores a threshold above 32 MiB.)
+# Freed blocks go back to the allocator, not to the system: or page faults take half of the time. Blocks must not be
+# mapped at all (glibc ignores a threshold above 32 MiB), and all threads must share the one arena that can grow.
 ALLOCATOR = {
+    "MALLOC_ARENA_MAX": "1",
     "MALLOC_MMAP_MAX_": "0",
     "MALLOC_TRIM_THRESHOLD_": "16000000000",
     "MALLOC_TOP_PAD_": "500000000",

@@ -15,6 +15,7 @@ import json
 import math
 import time
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -196,6 +197,10 @@ def agreement(net: nn.Module, exams: list[Exam], plan: Plan, rows_out: Tensor, f
     return [round(float(torch.cat(each).mean()), 4) for each in zip(*hits, strict=True)]
 
 
+def curve_of(kind: str) -> Path:
+    return trained.path_of(kind).with_suffix(".curve.jsonl")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("kind", choices=PLANS)
@@ -232,26 +237,31 @@ def main() -> None:
         for start in range(0, HELD_OUT_ROWS, 8)
     ]
     learnt = corpus.learn[HELD_OUT_ROWS : states.n_done]
+    n_rows, n_tokens = len(learnt), int(learnt.sum())
+    if shipped:  # both took the corpus's first rows
+        n_rows, n_tokens = max(n_rows, shipped.training.rows), max(n_tokens, shipped.training.tokens)
     print(f"{arguments.kind}: from step {first} of {plan.steps}, {len(learnt)} rows", flush=True)
 
     def save(step: int) -> None:
         parts = {"net": net.state_dict(), "optimiser": optimiser.state_dict()}
-        seen = {"step": step, "before": before, "rows": len(learnt), "tokens": int(learnt.sum())}
+        seen = {"step": step, "before": before, "rows": n_rows, "tokens": n_tokens}
         torch.save({**parts, **seen}, checkpoint)
 
-    def report(step: int) -> None:
-        """One more point of the learning curve that is kept beside the weights."""
+    def report(step: int, *, keep: bool = False) -> None:
+        """How well it does now; kept beside the weights where the learning rate has come down, as a learning curve."""
         if isinstance(net, Eagle):
             net.n_steps = EAGLE_STEPS
         by_position = agreement(net, exams, plan, rows_out, frequent)
-        line = {"steps": before + step, "rows": len(learnt), "agreement": by_position}
-        with trained.path_of(arguments.kind).with_suffix(".curve.jsonl").open("a", encoding="utf-8") as curve:
-            curve.write(json.dumps(line) + "\n")
+        n_learnt = len(learnt) if step or not shipped else shipped.training.rows
+        line = {"steps": before + step, "rows": n_learnt, "agreement": by_position}
         print(line, flush=True)
+        if keep:
+            with curve_of(arguments.kind).open("a", encoding="utf-8") as curve:
+                curve.write(json.dumps(line) + "\n")
 
-    begin = saved_at = reported_at = time.monotonic()
     if shipped and first == 0:
-        report(0)
+        report(0, keep=not curve_of(arguments.kind).exists())
+    begin = saved_at = reported_at = time.monotonic()
     for step in range(first, plan.steps):
         for group in optimiser.param_groups:
             group["lr"] = rate_at(step, plan)
@@ -266,10 +276,10 @@ def main() -> None:
         nn.utils.clip_grad_norm_(net.parameters(), 1.0)
         optimiser.step()
         now = time.monotonic()
-        if step == first + 3:
-            print(f"{(now - begin) / 4:.1f} s a step", flush=True)
+        if step == first + 9:
+            print(f"{(now - begin) / 10:.1f} s a step", flush=True)
         if now - reported_at > REPORT_SECONDS or step == plan.steps - 1:
-            report(step + 1)
+            report(step + 1, keep=step == plan.steps - 1)
             reported_at = time.monotonic()
         if now - saved_at > CHECKPOINT_SECONDS:
             save(step + 1)
