@@ -33,7 +33,17 @@ from operator import index
 from pathlib import Path
 
 from . import records
-from .records import CostCurve, Cycle, DraftCost, FieldReports, LayerSearch, Machine, PublishedStudy, Run
+from .records import (
+    CostCurve,
+    Cycle,
+    DraftCost,
+    FieldReports,
+    LayerSearch,
+    LearningCurve,
+    Machine,
+    PublishedStudy,
+    Run,
+)
 
 DATA = Path(__file__).resolve().parents[1] / "data"
 """The data folder of the clone that the package is installed from."""
@@ -174,6 +184,11 @@ def load_field_reports() -> FieldReports:
 def load_layer_search() -> LayerSearch:
     """Which layers of the embedded model can be left out with the least harm."""
     return load(_data_folder() / "drafters" / "layer_sets.json", LayerSearch)
+
+
+def load_learning_curve(drafter: str) -> LearningCurve:
+    """What each stage of a shipped drafter's training brought."""
+    return load(_data_folder() / "drafters" / f"{drafter}.curve.json", LearningCurve)
 
 
 def _data_folder() -> Path:

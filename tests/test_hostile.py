@@ -23,7 +23,7 @@ from specnb import gguf_header, machine, models, notebook, store, trained, trial
 from specnb.backend import Model, ModelError
 from specnb.bench import hostile
 from specnb.gguf_header import BadFile
-from specnb.records import CostCurve, FieldReports, LayerSearch, Machine, MachineCard, PublishedStudy
+from specnb.records import CostCurve, FieldReports, LayerSearch, LearningCurve, Machine, MachineCard, PublishedStudy
 
 PACKAGE = Path(models.__file__).resolve().parent
 
@@ -280,6 +280,7 @@ def documents(tmp_path: Path) -> list[tuple[type, object]]:
         PublishedStudy: store.DATA / "published" / "m5_pro.json",
         FieldReports: store.DATA / "published" / "field_reports.json",
         LayerSearch: store.DATA / "drafters" / "layer_sets.json",
+        LearningCurve: store.DATA / "drafters" / "eagle.curve.json",
     }
     return [(kind, json.loads(path.read_text(encoding="utf-8"))) for kind, path in named.items()]
 

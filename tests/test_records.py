@@ -10,6 +10,7 @@ from specnb.records import (
     CostCurve,
     Cycle,
     DraftCost,
+    LearningCurve,
     Limits,
     Machine,
     Penalties,
@@ -18,6 +19,7 @@ from specnb.records import (
     PublishedCounts,
     Run,
     Sampling,
+    TrainingStage,
 )
 
 
@@ -246,3 +248,17 @@ def test_impossible_penalties_are_refused(values, message):
 def test_penalties_leave_sampling_greedy_or_not():
     assert Sampling(penalties=Penalties()).greedy
     assert not Sampling(temperature=0.5, penalties=Penalties()).greedy
+
+
+def test_a_learning_curve_tells_what_each_doubling_brought():
+    four_times_as_long = LearningCurve(
+        "eagle", (TrainingStage(100, 8, (0.30, 0.2)), TrainingStage(400, 8, (0.36, 0.3)))
+    )
+    assert four_times_as_long.per_doubling == pytest.approx(0.03)
+    assert LearningCurve("eagle", four_times_as_long.stages[:1]).per_doubling is None
+
+
+@pytest.mark.parametrize("steps", [(400, 100), (100, 100), (0, 100)])
+def test_stages_of_training_come_one_after_the_other(steps):
+    with pytest.raises(ValueError, match="each after the last"):
+        LearningCurve("eagle", tuple(TrainingStage(each, 8, (0.3,)) for each in steps))

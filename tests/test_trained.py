@@ -13,9 +13,10 @@ import gguf
 import numpy as np
 import pytest
 
-from specnb import models, trained
+from specnb import models, store, trained
 from specnb.backend import Model, ModelError, Session, VectorSession
 from specnb.models import PairError
+from specnb.records import LearningCurve
 from specnb.trained import Embedding, Weights
 
 F32, F16, Q8_0 = (gguf.GGMLQuantizationType[name] for name in ("F32", "F16", "Q8_0"))
@@ -188,6 +189,16 @@ def test_a_shipped_file_holds_what_was_written(target, kind):
 def test_weights_lie_with_the_projects_data():
     assert [trained.path_of(kind).name for kind in trained.KINDS] == ["distilled.gguf", "eagle.gguf", "medusa.gguf"]
     assert {trained.path_of(kind).parent.name for kind in trained.KINDS} == {"drafters"}
+
+
+@pytest.mark.parametrize(
+    "path", sorted(trained.path_of("eagle").parent.glob("*.curve.json")), ids=lambda path: path.name
+)
+def test_a_learning_curve_ends_at_the_weights_that_ship(path):
+    curve = store.load(path, LearningCurve)
+    weights = trained.load(trained.path_of(curve.drafter))
+    assert curve.stages[-1].steps == weights.training.steps
+    assert f"{weights.training.steps} steps" in weights.path.with_suffix(".md").read_text(encoding="utf-8")
 
 
 def test_a_file_that_is_missing_is_named(tmp_path):

@@ -53,7 +53,7 @@ from .runs import (
     Sampling,
     TokenTexts,
 )
-from .scores import DrafterScore, DrafterScores, LayerSearch, LayerSet
+from .scores import DrafterScore, DrafterScores, LayerSearch, LayerSet, LearningCurve, TrainingStage
 from .tuning import (
     PLAIN,
     Advice,
@@ -99,6 +99,7 @@ __all__ = [
     "LayerSearch",
     "LayerSet",
     "LayerwiseCost",
+    "LearningCurve",
     "Ledger",
     "LedgerCell",
     "Limits",
@@ -133,6 +134,7 @@ __all__ = [
     "Sweep",
     "SweepCosts",
     "TokenTexts",
+    "TrainingStage",
     "Trial",
     "Trials",
 ]

@@ -8,10 +8,9 @@ was trained for, so that every position gets its turn. Needs no torch.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 
-from specnb import trained
+from specnb import store, trained
 from specnb.lab import Lab
 from specnb.prompts import HELD_OUT
 from specnb.records import Cycle, Sampling
@@ -107,13 +106,13 @@ def card(weights: trained.Weights, found: dict[tuple[str, str], Count], k: int) 
 
 def learning_curve(weights: trained.Weights) -> list[str]:
     """What ``train.py`` kept at the ends of its stages; nothing where it kept nothing."""
-    path = weights.path.with_suffix(".curve.jsonl")
+    path = weights.path.with_suffix(".curve.json")
     if not path.exists():
         return []
-    stages = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    n = len(stages[-1]["agreement"])
+    stages = store.load_learning_curve(weights.kind).stages
+    n = len(stages[-1].agreement)
     rows = [
-        f"| {stage['steps']:,} | {stage['rows']:,} | " + " | ".join(f"{each:.3f}" for each in stage["agreement"]) + " |"
+        f"| {stage.steps:,} | {stage.rows:,} | " + " | ".join(f"{each:.3f}" for each in stage.agreement) + " |"
         for stage in stages
     ]
     return [
@@ -123,7 +122,7 @@ def learning_curve(weights: trained.Weights) -> list[str]:
         "Recorded alpha (agreement with the target's choice along held-out rows of the corpus) at the ends of the "
         "stages of training, written by `training/train.py`. It flatters; what counts is how it rises.",
         "",
-        "| steps | rows learnt from last | " + " | ".join(f"position {i + 1}" for i in range(n)) + " |",
+        "| steps | conversations | " + " | ".join(f"position {i + 1}" for i in range(n)) + " |",
         "|---" * (n + 2) + "|",
         *rows,
     ]

@@ -11,11 +11,9 @@ choice, because exact-match verification of greedy text asks for nothing but the
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import time
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -25,7 +23,8 @@ from networks import EAGLE_STEPS, MEDUSA_HEADS, Distilled, Eagle, Medusa, stream
 from smollm import PRODUCTS, Teacher, Weights
 from torch import Tensor, nn
 
-from specnb import models, trained
+from specnb import machine, models, store, trained
+from specnb.records import LearningCurve, TrainingStage
 
 N_FREQUENT = 8192
 ROWS_AT_ONCE = 8
@@ -197,10 +196,6 @@ def agreement(net: nn.Module, exams: list[Exam], plan: Plan, rows_out: Tensor, f
     return [round(float(torch.cat(each).mean()), 4) for each in zip(*hits, strict=True)]
 
 
-def curve_of(kind: str) -> Path:
-    return trained.path_of(kind).with_suffix(".curve.jsonl")
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("kind", choices=PLANS)
@@ -210,7 +205,7 @@ def main() -> None:
     plan = PLANS[arguments.kind]
     if arguments.further:
         plan = replace(plan, steps=arguments.further, rate=FURTHER_RATE * plan.rate)
-    checkpoint = WORK / f"{arguments.kind}.pt"
+    checkpoint, curve = WORK / f"{arguments.kind}.pt", trained.path_of(arguments.kind).with_suffix(".curve.json")
 
     torch.manual_seed(0)
     corpus = load_corpus()
@@ -253,14 +248,15 @@ def main() -> None:
             net.n_steps = EAGLE_STEPS
         by_position = agreement(net, exams, plan, rows_out, frequent)
         n_learnt = len(learnt) if step or not shipped else shipped.training.rows
-        line = {"steps": before + step, "rows": n_learnt, "agreement": by_position}
-        print(line, flush=True)
+        stage = TrainingStage(before + step, n_learnt, tuple(by_position))
+        print(f"step {stage.steps}: {by_position}", flush=True)
         if keep:
-            with curve_of(arguments.kind).open("a", encoding="utf-8") as curve:
-                curve.write(json.dumps(line) + "\n")
+            earlier = store.load_learning_curve(arguments.kind).stages if before and curve.exists() else ()
+            made_on = machine.this_machine(f"torch {torch.__version__}", gpu=False)
+            store.save(LearningCurve(arguments.kind, (*earlier, stage)), curve, machine=made_on)
 
     if shipped and first == 0:
-        report(0, keep=not curve_of(arguments.kind).exists())
+        report(0, keep=not curve.exists())
     begin = saved_at = reported_at = time.monotonic()
     for step in range(first, plan.steps):
         for group in optimiser.param_groups:
