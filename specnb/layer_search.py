@@ -13,7 +13,6 @@ the longer the larger the model.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -188,9 +187,8 @@ def greedy(
 def _scoring(path: Path, texts: Sequence[CalibrationText], wanted: np.ndarray, threads: int) -> Iterator[Score]:
     """Scores layers of a model by the choices it makes with all of them; ``wanted``, shape (positions,)."""
     reader = models.read_gguf(path)
-    # Candidates are as large as the model, and the system's folder is often in memory.
-    with tempfile.TemporaryDirectory(dir=models.cache_folder(), prefix="layer-search-") as folder:
-        candidate = Path(folder) / "candidate.gguf"
+    with models.scratch("layer-search") as folder:
+        candidate = folder / "candidate.gguf"
 
         def score(keep: Sequence[int]) -> LayerSet:
             models.write_layer_subset(reader, keep, candidate)

@@ -8,7 +8,9 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import os
+import shutil
 import tempfile
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache, wraps
@@ -28,6 +30,9 @@ FORMATS = ("F32", "BF16", "F16", "Q8_0", "Q4_0", "Q4_1")
 
 LONGEST_NAME = 100
 """Characters of a model's name that its derived files carry: file systems allow 255 bytes in all."""
+
+LEFTOVER_S = 24 * 3600.0
+"""A scratch file older than this was left by a process that was killed; the next use removes it."""
 
 MAX_VOCABULARY_DIFFERENCE = 128
 FIRST_COMPARED_TOKEN = 5
@@ -213,6 +218,21 @@ def cache_folder() -> Path:
     folder = Path(os.environ.get("SPECNB_CACHE") or platformdirs.user_cache_dir("specnb"))
     folder.mkdir(parents=True, exist_ok=True)
     return folder
+
+
+@contextmanager
+def scratch(job: str) -> Iterator[Path]:
+    """An empty folder for files as large as a model, removed at the end of the block.
+
+    It lies in the cache folder ``job``, since the system's folder for such things is often in memory.
+    """
+    place = cache_folder() / job
+    place.mkdir(exist_ok=True)
+    for left in place.iterdir():
+        if time.time() - left.stat().st_mtime > LEFTOVER_S:
+            shutil.rmtree(left, ignore_errors=True)
+    with tempfile.TemporaryDirectory(dir=place) as folder:
+        yield Path(folder)
 
 
 def derived(source: Path, label: str, make: Callable[[Path], None]) -> Path:

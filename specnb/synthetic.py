@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -33,9 +32,6 @@ _F32 = gguf.GGMLQuantizationType.F32
 CONTEXT_LENGTH = 4096
 MOST_LAYERS = 512
 """LLAMA_MAX_LAYERS of llama.cpp (src/llama-hparams.h), which ends the process where a file has more."""
-
-LEFTOVER_S = 24 * 3600.0
-"""A file older than this was left by a process that was killed; the next use removes it."""
 
 _NARROW = 32
 
@@ -336,20 +332,17 @@ def model_file(plan: Plan, layers: Sequence[int] | None = None) -> Iterator[Path
     It lies in the cache folder and is as large as its weights; nothing is kept, because writing it
     again takes no longer than reading it. Raises ModelError where the disk has no room for it.
     """
-    folder = models.cache_folder() / "synthetic"
-    folder.mkdir(exist_ok=True)
-    _remove_leftovers(folder)
     kept = tuple(range(plan.shape.n_layer)) if layers is None else tuple(layers)
-    sizes = plan.layer_bytes()
-    needed, free = plan.head_bytes + sum(sizes[i] for i in kept), shutil.disk_usage(folder).free
-    if needed > free:
-        raise ModelError(
-            f"{len(kept)} layers of {plan.shape.name} in {plan.format} need {needed / 2**30:.2f} GiB on disk for the "
-            f"time of the measurement; the cache folder has {free / 2**30:.2f} GiB left. Make room, name another "
-            "folder in SPECNB_CACHE, or give a smaller budget_gib."
-        )
-    with tempfile.TemporaryDirectory(dir=folder) as place:
-        path = Path(place) / f"{plan.shape.name}-{plan.format}.gguf"
+    with models.scratch("synthetic") as place:
+        sizes = plan.layer_bytes()
+        needed, free = plan.head_bytes + sum(sizes[i] for i in kept), shutil.disk_usage(place).free
+        if needed > free:
+            raise ModelError(
+                f"{len(kept)} layers of {plan.shape.name} in {plan.format} need {needed / 2**30:.2f} GiB on disk for "
+                f"the time of the measurement; the cache folder has {free / 2**30:.2f} GiB left. Make room, name "
+                "another folder in SPECNB_CACHE, or give a smaller budget_gib."
+            )
+        path = place / f"{plan.shape.name}-{plan.format}.gguf"
         _write(plan, kept, path)
         yield path
 
@@ -398,11 +391,3 @@ def _values(shape: Shape, file_type: int) -> models.Values:
     values["general.file_type"] = (int(file_type), _KIND.UINT32)
     values["tokenizer.ggml.model"] = ("none", _KIND.STRING)
     return values
-
-
-def _remove_leftovers(folder: Path) -> None:
-    for place in folder.iterdir():
-        if place.is_dir() and time.time() - place.stat().st_mtime > LEFTOVER_S:
-            for file in place.iterdir():
-                file.unlink(missing_ok=True)
-            place.rmdir()

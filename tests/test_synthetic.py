@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import time
 from collections import Counter
 from dataclasses import replace
 from statistics import median
@@ -131,19 +129,6 @@ def test_a_hollow_model_is_as_deep_and_weighs_nothing():
     assert synthetic.plan(hollow, "F32").weight_bytes < 2**20
     with synthetic.model_file(synthetic.plan(hollow, "F32")) as path, Model(path) as model:
         assert model.info.n_layer == 28
-
-
-def test_what_a_killed_process_left_is_removed_a_day_later(tmp_path, monkeypatch):
-    monkeypatch.setenv("SPECNB_CACHE", str(tmp_path))
-    fresh, stale = tmp_path / "synthetic" / "fresh", tmp_path / "synthetic" / "stale"
-    for place in (fresh, stale):
-        place.mkdir(parents=True)
-        (place / "left.gguf").write_text("weights")
-    long_ago = time.time() - 2 * synthetic.LEFTOVER_S
-    os.utime(stale, (long_ago, long_ago))
-    with synthetic.model_file(synthetic.plan(SMALL["llama"], "Q8_0"), (0,)) as path:
-        assert path.exists()
-    assert fresh.exists() and not stale.exists()
 
 
 def test_a_full_disk_is_said_before_anything_is_written(tmp_path, monkeypatch):
