@@ -23,12 +23,32 @@ def _below(rows: list[dict]) -> list[str]:
     return [str(row["tokens"]) for row in sorted(below, key=lambda row: row["loops"])]
 
 
+def _best(rows: list[dict], format: str) -> str:
+    """Greedy speedups of the best drafter on the four kinds that the README names."""
+    greedy = [row for row in rows if row["drafter"] != "none" and (row["format"], row["temperature"]) == (format, 0.0)]
+    chat, code, rewrite, extract = (
+        f"{max(row['speedup'] for row in greedy if row['kind'] == kind):.2f}×"
+        for kind in ("chat", "code", "rewrite", "extract")
+    )
+    return f"{chat} on chat, {code} on code, {rewrite} on rewriting and {extract} on extracting"
+
+
+def _plain(rows: list[dict], format: str) -> float:
+    return next(r["tokens_per_second"] for r in rows if (r["drafter"], r["format"], r["kind"]) == ("none", format, "all"))
+
+
 TOLD: dict[str, Callable[[dict], tuple[str, ...]]] = {
     "ledger": lambda f: (
         f"{len(f['rows'])} settings on three prompts",
         f"{percent(f['median_error'])} in the median from what each cycle kept",
         f"{percent(f['median_error_of_alpha'])} from alpha alone",
         f"{f['beyond']} of them lay beyond 6 %",
+    ),
+    "drafters": lambda f: (
+        f"On {f['prompts']} held-out prompts",
+        f"in F32 the best drafter reached {_best(f['rows'], 'F32')}",
+        f"in Q4_0, the fastest format, {_best(f['rows'], 'Q4_0')}",
+        f"Plain Q4_0 is {_plain(f['rows'], 'Q4_0') / _plain(f['rows'], 'F32'):.1f} times as fast as plain F32",
     ),
     "advise": lambda f: (
         f"{percent(f['time_share'], 0)} of the time",
