@@ -34,7 +34,9 @@ def _best(rows: list[dict], format: str) -> str:
 
 
 def _plain(rows: list[dict], format: str) -> float:
-    return next(r["tokens_per_second"] for r in rows if (r["drafter"], r["format"], r["kind"]) == ("none", format, "all"))
+    return next(
+        r["tokens_per_second"] for r in rows if (r["drafter"], r["format"], r["kind"]) == ("none", format, "all")
+    )
 
 
 TOLD: dict[str, Callable[[dict], tuple[str, ...]]] = {
