@@ -32,6 +32,7 @@ from ..turns import Timed
 MAX_TOKENS = 128
 PLAIN = drafters.NoDrafter.name
 PILOT_K, PILOT_PROMPTS = 4, 2
+COST_ROUNDS = 3
 LOOPS = "loops"
 
 ALL = drafters.names()[1:]
@@ -100,7 +101,9 @@ def run(*, quick: bool) -> dict[str, object]:
             lab.drafter(drafters.Eagle.name)  # from now on the target keeps its states, for plain decoding as well
             here = {temperature: names for (f, temperature), names in plan.drafters.items() if f == format}
             drafting = dict.fromkeys(name for names in here.values() for name in names)
-            costs[format] = _costs(lab, drafting, max_seconds=5.0 if quick else 20.0)
+            costs[format] = _costs(
+                lab, drafting, rounds=1 if quick else COST_ROUNDS, max_seconds=5.0 if quick else 20.0
+            )
             for temperature, names in here.items():
                 pilots: dict[str, dict[str, list[Run]]] = {}
                 for index in plan.prompts if names else plan.prompts[::PLAIN_STEP]:
@@ -158,8 +161,10 @@ def _pilots(lab: Lab, indices: Sequence[int], temperature: float, names: Sequenc
     }
 
 
-def _costs(lab: Lab, names: Iterable[str], *, max_seconds: float) -> Costs:
-    draft_ms = {name: lab.draft_ms(name, HELD_OUT[0], k=PILOT_K) for name in names}
+def _costs(lab: Lab, names: Iterable[str], *, rounds: int, max_seconds: float) -> Costs:
+    """A drafter costs the median of some rounds over all drafters: a disturbance of seconds spoils one round only."""
+    found = [{name: lab.draft_ms(name, HELD_OUT[0], k=PILOT_K) for name in names} for _ in range(rounds)]
+    draft_ms = {name: median(each[name] for each in found) for name in found[0]}
     return Costs(dict(lab.staircase(precision=0.05, max_seconds=max_seconds).median_ms), draft_ms)
 
 
