@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from specnb import drafters, trained
 from specnb.bench.__main__ import BENCHMARKS, RECORDS
 
 README = " ".join((Path(__file__).resolve().parent.parent / "README.md").read_text(encoding="utf-8").split())
@@ -23,13 +24,17 @@ def _below(rows: list[dict]) -> list[str]:
     return [str(row["tokens"]) for row in sorted(below, key=lambda row: row["loops"])]
 
 
-def _best(rows: list[dict], format: str) -> str:
-    """Greedy speedups of the best drafter on the four kinds that the README names."""
+def _winners(rows: list[dict], format: str) -> list[dict]:
+    """The best drafter's greedy rows on the four kinds that the README names."""
     greedy = [row for row in rows if row["drafter"] != "none" and (row["format"], row["temperature"]) == (format, 0.0)]
-    chat, code, rewrite, extract = (
-        f"{max(row['speedup'] for row in greedy if row['kind'] == kind):.2f}×"
+    return [
+        max((row for row in greedy if row["kind"] == kind), key=lambda row: row["speedup"])
         for kind in ("chat", "code", "rewrite", "extract")
-    )
+    ]
+
+
+def _best(rows: list[dict], format: str) -> str:
+    chat, code, rewrite, extract = (f"{row['speedup']:.2f}×" for row in _winners(rows, format))
     return f"{chat} on chat, {code} on code, {rewrite} on rewriting and {extract} on extracting"
 
 
@@ -84,6 +89,15 @@ def test_the_readme_tells_what_was_recorded(name):
     figures = json.loads((RECORDS / f"{name}.json").read_text(encoding="utf-8"))["figures"]
     for told in TOLD[name](figures):
         assert told in README, f"{name}: the README should say {told!r}"
+
+
+def test_the_readme_tells_who_was_best():
+    """ "Trained drafters on the first two kinds, look-up on the others"; in Q4_0 "all by look-up"."""
+    rows = json.loads((RECORDS / "drafters.json").read_text(encoding="utf-8"))["figures"]["rows"]
+    by = {format: [row["drafter"] in trained.KINDS for row in _winners(rows, format)] for format in ("F32", "Q4_0")}
+    assert by == {"F32": [True, True, False, False], "Q4_0": [False] * 4}
+    look_ups = {kind.name for kind in drafters.LOOK_UPS}
+    assert {row["drafter"] for row in _winners(rows, "F32")[2:] + _winners(rows, "Q4_0")} <= look_ups
 
 
 def test_every_recording_says_when_where_and_how_it_was_made():

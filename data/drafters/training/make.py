@@ -7,7 +7,7 @@ Every stage is a script of its own, ends by itself after 40 minutes at most and 
 stopped; so does this one when it is called again. On two cores that multiply bfloat16 in hardware:
 an hour and a half for the corpus, 35 minutes for the states, an hour and a quarter of training, ten
 minutes of evaluation. Where they do not (see PRODUCTS in smollm.py), everything but the evaluation
-takes about five times as long.
+takes several times as long.
 """
 
 from __future__ import annotations
