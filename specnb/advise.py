@@ -73,7 +73,7 @@ def choose(kind: str, times: Times, *, in_turns: bool = False, looped: bool = Fa
 
 
 def hopeless(costs: SweepCosts, settings: Sequence[Setting]) -> tuple[Hopeless, ...]:
-    """Drafters and k that lose even if every drafted token is kept: cycle cost / (k + 1) >= T(1).
+    """Drafters and k that lose even if every drafted token is kept: cycle cost / (k + 1) > T(1).
 
     A p_min is left aside: it makes drafts shorter, which is another k. ValueError for a curve without N = 1,
     KeyError for a k whose pass was not measured.
@@ -108,6 +108,9 @@ def _of_kind(sweep: Sweep, kind: str) -> Choice:
 def _overall(sweep: Sweep, kinds: Sequence[str]) -> Choice | None:
     """Over all kinds, as many tokens of each: a repeat is one round over the kinds, its time their mean."""
     everywhere = [s for s in sweep.settings if kinds and all(sweep.of(s, kind) for kind in kinds)]
+    finals = [s for s in everywhere if all(sweep.of(s, kind)[0].stage == "final" for kind in kinds)]
+    # As for one kind: once there are final rounds, what was only screened is out.
+    everywhere = finals if len(finals) > 1 else everywhere
     times, used = {}, {}
     for setting in everywhere:
         by_kind = [sorted(sweep.of(setting, kind), key=lambda trial: trial.repeat) for kind in kinds]

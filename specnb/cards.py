@@ -97,6 +97,14 @@ def _recorded(curve: CostCurve, on: str) -> CostCurve:
     return curve if curve.recorded else replace(curve, recorded=on)
 
 
+def as_shown(card: MachineCard, recorded: str) -> MachineCard:
+    """A card beside the measurement it was made of: for a file its staircase is dated, for a figure it may be new.
+
+    recorded: as plots take it, "" for a sweep that was measured here and now.
+    """
+    return replace(card, staircases=tuple(replace(curve, recorded=recorded) for curve in card.staircases))
+
+
 def _alphas_of_sweep(sweep: Sweep) -> tuple[CardAlpha, ...]:
     """Of every drafter and kind, all trials without p_min together: drafts that p_min cuts short flatter alpha."""
     found = []
@@ -160,6 +168,7 @@ def of_study(study: PublishedStudy) -> MachineCard:
         provenance=study.provenance,
         target=study.curve.label,
         staircases=(study.curve,),
+        plain_ms=study.plain_ms,
         draft_models={drafter: study.bandwidth[1].model} if len(study.bandwidth) > 1 else {},
         prices=(DraftPrice(drafter, study.draft_ms, study.draft_ms),),
         alphas=tuple(_published_alpha(drafter, run.k, run.acceptance_rate) for run in study.runs),
@@ -311,7 +320,7 @@ class SameAlpha:
 def same_alpha(cards: Iterable[MachineCard], alpha: float, *, gamma: float = 0.0) -> tuple[SameAlpha, ...]:
     """The same drafter on every staircase, the highest speedup first: only the machines differ.
 
-    gamma: draft time / target time per token, T(1) being the target's; 0 for a look-up. Cards without a staircase, or
+    gamma: draft time / plain time per token, the card's ``baseline_ms``; 0 for a look-up. Cards without a staircase, or
     with nothing but T(1), are left out. ValueError for an alpha outside [0, 1] or a gamma that is none.
     """
     found = []
@@ -319,7 +328,7 @@ def same_alpha(cards: Iterable[MachineCard], alpha: float, *, gamma: float = 0.0
         verify_ms = {} if card.staircase is None else card.staircase.median_ms
         if len(verify_ms) < 2:
             continue
-        plain_ms = verify_ms[1]
+        plain_ms = card.baseline_ms
         k = theory.best_k(alpha, gamma * plain_ms, verify_ms, plain_ms)
         gain = theory.speedup(alpha, k, gamma * plain_ms, verify_ms, plain_ms) if k else 1.0
         found.append(SameAlpha(card.label, k, gain))
@@ -362,9 +371,12 @@ class Verdict:
 
 
 def costs_of_cards(cards: Iterable[MachineCard]) -> tuple[MachineCosts, ...]:
-    """Of every card with a staircase, T(1) being the plain token."""
-    staircases = ((card.label, card.staircase.median_ms) for card in cards if card.staircase is not None)
-    return tuple(MachineCosts(label, verify_ms[1], verify_ms) for label, verify_ms in staircases)
+    """Of every card with a staircase."""
+    return tuple(
+        MachineCosts(card.label, card.baseline_ms, card.staircase.median_ms)
+        for card in cards
+        if card.staircase is not None
+    )
 
 
 def costs_of_reports(reports: FieldReports) -> tuple[MachineCosts, ...]:

@@ -44,9 +44,9 @@ def diagnose(
 
     The first of these that holds: "nothing drafted"; alpha under 0.05, which is "structural", or "too few tokens"
     where the interval of so few (``theory.alpha_interval``) reaches beyond; "looped text";
-    "costs unknown" (no staircase); "fine"; another k is better and this one lies "over a cliff", is
-    "too long" or "too short"; no k pays, because of a "dear draft" (a free one would pay) or because
-    of "dear passes" (not even a free one would).
+    "costs unknown" (no staircase); "fine"; another k is better and this one lies "in a notch" (k - 1 and k + 1 are
+    both better) or "over a cliff", is "too long" or "too short"; no k pays, because of a "dear draft" (a free one
+    would pay) or because of "dear passes" (not even a free one would).
 
     ValueError for an alpha or acceptance outside [0, 1], for k < 1, and for an acceptance that no alpha
     gives; KeyError where N = k + 1 (or, without plain_ms, N = 1) was not measured.
@@ -98,6 +98,9 @@ def _judged(
     if now >= 1.0 and speedup(best) < (1.0 + NOTABLE_GAIN) * now:
         return _named("fine", k, **found)
     better = {"better_k": best, "better_speedup": speedup(best)}
+    beside = [length for length in (k - 1, k + 1) if length in lengths]
+    if len(beside) == 2 and all(speedup(length) >= (1.0 + NOTABLE_GAIN) * now for length in beside):
+        return _named("in a notch", k, **found, **better)
     if best > k:
         return _named("too short", k, **found, **better)
     between = [cliff for cliff in theory.cliffs(verify_ms) if best + 1 < cliff.at_n <= k + 1]

@@ -63,22 +63,32 @@ def llama_cpp(setting: Setting, *, draft_file: str = DRAFT_FILE, n_min: int = 0)
 
 
 def to_paste(advice: Advice, *, draft_file: str = DRAFT_FILE) -> str:
-    """In Markdown, a line to paste for each setting that is advised for some kind, and what to know about it."""
+    """In Markdown, a line to paste for all kinds together, then one for each setting that is advised for some kind.
+
+    All kinds come first because the flags hold for a whole server. With each line goes what to know about it.
+    """
     kinds: dict[Setting, list[str]] = {}
     for choice in advice.by_kind:
         kinds.setdefault(choice.advised, []).append(choice.kind)
-    found = {setting: llama_cpp(setting, draft_file=draft_file) for setting in kinds}
-    return "\n\n".join(
-        messages.flags_block(kinds[setting], setting, flags.text, flags.notes) for setting, flags in found.items()
-    )
+    wanted = [] if advice.overall is None else [(messages.FLAGS_FOR_ALL, advice.overall.advised)]
+    wanted += [(messages.flags_for(names), setting) for setting, names in kinds.items()]
+    found = [(whom, setting, llama_cpp(setting, draft_file=draft_file)) for whom, setting in wanted]
+    return "\n\n".join(messages.flags_block(whom, setting, flags.text, flags.notes) for whom, setting, flags in found)
 
 
 def _copying(kind: str, drafter: drafters.NgramSimple | drafters.NgramMapK | drafters.NgramMapK4v, k: int) -> Flags:
-    """A look-up with a pattern of n and a copy of m tokens. ngram-simple drops a copy shorter than its pattern."""
+    """A look-up with a pattern of n and a copy of m tokens. ngram-simple drops a copy shorter than its pattern.
+
+    Of the two maps m also decides which places match; a k that cuts a longer copy is another setting there.
+    """
     longest = min(k, drafter.m)
     m = max(longest, drafter.n) if kind == "ngram-simple" else longest
     arguments = ("--spec-type", kind, f"--spec-{kind}-size-n", str(drafter.n), f"--spec-{kind}-size-m", str(m))
-    return Flags(arguments, same=m == k, notes=() if m == k else (messages.flags_length(k, m),))
+    if m != k:
+        return Flags(arguments, same=False, notes=(messages.flags_length(k, m),))
+    if kind != "ngram-simple" and k < drafter.m:
+        return Flags(arguments, same=False, notes=(messages.flags_size_m(k, drafter.m),))
+    return Flags(arguments)
 
 
 def _ngram_mod(k: int) -> Flags:

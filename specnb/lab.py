@@ -1,6 +1,7 @@
 """A bench to work at: one target and at most one draft in memory (``second`` texts keep theirs), released together.
 
-What the notebooks and the live widget hold. All the measuring is ``measure``'s.
+What the notebooks and the live widget hold. All the measuring is ``measure``'s. What is called from outside works
+``alone``: cells and widgets are different threads.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import TypeVar
 
 from . import cycle_costs, drafters, ledger, machine, measure, messages, models, store, trained, turns
 from .adaptive import Adaptive, Costs
+from .alone import alone
 from .backend import BatchSession, Model, Sampler, Session, VectorSession
 from .decoder import Policy
 from .drafters import Drafter
@@ -107,6 +109,7 @@ class Lab:
     def format(self) -> str:
         return self.model.format
 
+    @alone()
     def use_format(self, format: str) -> None:
         """Changes the target's weight format. The old weights and the draft are released before the new ones load."""
         if self.session.closed or format != self.format:
@@ -114,6 +117,7 @@ class Lab:
             self.close()
             self._open(format)
 
+    @alone()
     def close(self) -> None:
         self._release_draft()
         self.session.close()
@@ -123,6 +127,7 @@ class Lab:
         """Token ids of a message in the model's chat template."""
         return self.model.chat_prompt(text.text if isinstance(text, Prompt) else text)
 
+    @alone()
     def drafter(self, name: str, *, n: int | None = None, m: int | None = None) -> Drafter:
         """A fresh drafter by name (``drafters.names()``); the chain is look-up first, then the draft model.
 
@@ -136,7 +141,7 @@ class Lab:
             drafters.Chain.name: lambda: drafters.Chain(
                 (drafters.NgramSimple(**lengths), self.drafter(drafters.DraftModel.name))
             ),
-            drafters.DraftModel.name: lambda: drafters.DraftModel(self._draft_session(self._draft_path())),
+            drafters.DraftModel.name: lambda: self._draft_model(self._draft_path()),
             drafters.LayerSkip.name: lambda: drafters.LayerSkip(
                 self._draft_session(self._own_layers(LAYER_SKIP_DROPS))
             ),
@@ -174,6 +179,7 @@ class Lab:
                 if self._draft is None or self._draft[1] is not model:
                     self._close_draft(model)
 
+    @alone()
     def run(
         self,
         text: str | Prompt | Sequence[int],
@@ -206,6 +212,7 @@ class Lab:
             on_cycle=on_cycle,
         )
 
+    @alone()
     def in_turns(
         self,
         text: str | Prompt,
@@ -230,6 +237,7 @@ class Lab:
             texts = {setting: begin(stack, setting.drafter, setting.limits, _fixed(setting)) for setting in settings}
             return turns.race(texts, seed=seed)
 
+    @alone()
     def race_adaptive(
         self,
         text: str | Prompt,
@@ -299,6 +307,7 @@ class Lab:
         model = drafters.Eagle.name if self.embedded else drafters.DraftModel.name
         return drafters.NgramSimple(m=LONGEST_K), self.drafter(model)
 
+    @alone()
     def adaptive_costs(self, text: str | Prompt) -> Costs:
         """What the adaptive policy has to know beforehand, measured apart from any run; kept for the next text."""
         if self.format in self._adaptive_costs:
@@ -317,6 +326,7 @@ class Lab:
             self._adaptive_costs[self.format] = costs
         return costs
 
+    @alone()
     def run_adaptive(
         self,
         text: str | Prompt | Sequence[int],
@@ -345,13 +355,15 @@ class Lab:
         )
         return AdaptiveRun(run, tuple(policy.picks))
 
+    @alone()
     def draft_from(self, path: Path) -> drafters.DraftModel:
         """A draft model of your choice: another format of the target, some of its layers, another file.
 
         Raises PairError where its vocabulary does not fit the target's.
         """
-        return drafters.DraftModel(self._draft_session(models.trusted(path)))
+        return self._draft_model(models.trusted(path))
 
+    @alone()
     def under_load(
         self,
         texts: Sequence[str | Prompt],
@@ -405,6 +417,7 @@ class Lab:
         files = [self.model.path, *(paths[name]() for name in names if name in paths)]
         return tuple(models.fingerprint(path) for path in files)
 
+    @alone()
     def draft_ms(self, name: str, text: str | Prompt, *, k: int = 4) -> float:
         """Milliseconds per drafted token, measured apart from any run; 0 for look-ups, which run no model.
 
@@ -414,6 +427,7 @@ class Lab:
             return 0.0
         return self.draft_cost(model, text, k=k).ms_per_token
 
+    @alone()
     def drafting_ms(self, name: str, text: str | Prompt) -> float | Callable[[int, float], float]:
         """(k, alpha) -> milliseconds of a whole draft, the catching up included, measured apart; 0 for look-ups.
 
@@ -425,6 +439,7 @@ class Lab:
         prices = ledger.Prices(self.cycle_costs(model, ks=DRAFTING_KS, contexts=(context_length,)))
         return partial(ledger.drafting_ms, prices, context_length=context_length)
 
+    @alone()
     def cycle_costs(self, name: str, *, ks: Sequence[int], contexts: Sequence[int], seed: int = 0) -> CycleCosts:
         """What the parts of a drafter's cycles cost, from scripted ones (``cycle_costs.scripted``)."""
         drafter = self.drafter(name)  # may open the session anew
@@ -433,11 +448,13 @@ class Lab:
             self.session, drafter, Sampler(Sampling()), ks=ks, contexts=contexts, ends_text=as_in_a_run, seed=seed
         )
 
+    @alone()
     def draft_cost(self, name: str, text: str | Prompt, *, k: int = 4) -> DraftCost:
         """A drafter's proposals of k tokens after a prompt, timed apart. ValueError where it proposes nothing."""
         drafter, prompt = self._about_to_draft(name, text)
         return measure.draft_cost(drafter, prompt, states=self.session.states, k=k)
 
+    @alone()
     def draft_price(self, name: str, text: str | Prompt, *, longest: int) -> DraftPrice:
         """What drafts cost a drafter, measured apart from any run; nothing, for look-ups, which run no model.
 
@@ -457,6 +474,7 @@ class Lab:
         self.session.extend(prompt[:-1], rows="none")
         return drafter, prompt
 
+    @alone()
     def draft_memory(self, name: str, text: str | Prompt) -> DraftMemory:
         """What a drafter with a model holds beside the target. text: something to draft from, so that its cache fills.
 
@@ -468,6 +486,7 @@ class Lab:
         _, model, session = self._draft
         return DraftMemory(name, model.info.weight_bytes, session.cache_bytes_per_token or 0.0, session.n_ctx)
 
+    @alone()
     def staircase(self, *, precision: float = 0.1, max_seconds: float = 10.0) -> CostCurve:
         """T(N) of this target in this format for k up to 16, coarse and quick.
 
@@ -532,6 +551,9 @@ class Lab:
 
     def _vector_session(self, model: Model) -> VectorSession:
         return VectorSession(model, n_ctx=self.session.n_ctx, threads=self.threads)
+
+    def _draft_model(self, path: Path) -> drafters.DraftModel:
+        return drafters.DraftModel(self._draft_session(path), n_vocab=self.model.n_vocab)
 
     def _draft_session(self, path: Path) -> Session:
         """The session of a draft model whose vocabulary is the target's."""

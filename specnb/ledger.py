@@ -267,8 +267,8 @@ def ms_per_token_of_alpha(run: Sequence[CycleSample], alpha: float, prices: Pric
     fed = 1.0
     for sample in run:
         drafted = sample.drafted
-        # Alpha may promise a longer text than was measured; its passes are priced no farther than the run went.
-        context_length = min(run[0].context_length + tokens, run[-1].context_length)
+        # Priced where the run made it: where alpha would have had it, a rare N may not have been measured.
+        context_length = sample.context_length
         emitted = theory.tokens_per_cycle_distribution(alpha, drafted)
         expected, all_kept = theory.expected_tokens(alpha, drafted), float(emitted[-1])
         spent += prices.draft_ms(sample.source, drafted, context_length)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from . import backend, machine, models, store
+from .alone import alone
 from .backend import ModelError, SessionError
 from .lab import Lab
 from .measure import CONTENDED_CORES
@@ -39,13 +40,17 @@ class Notebook:
         return self.lab is not None
 
     def measure(self, name: str, kind: type[Record], experiment: Callable[[Lab], Record]) -> Record:
-        """What ``experiment`` measures on the lab, or the recorded run of that name."""
+        """What ``experiment`` measures on the lab, or the recorded run of that name.
+
+        Raises BusyError while a widget lets a model work.
+        """
         path = self._path(name)
         if self.lab is None:
             saved = store.load_saved(path, kind)
             self.recorded = saved.recorded
             return saved.record
-        record = experiment(self.lab)
+        with alone():
+            record = experiment(self.lab)
         if os.environ.get("SPECNB_RECORD") == "1":
             owner = (
                 None

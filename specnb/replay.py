@@ -16,7 +16,7 @@ run with long drafts, tell the cycles of every shorter setting:
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from . import decoder
@@ -27,7 +27,10 @@ from .records import Cycle, DraftPrice, Limits, Run
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One replayed cycle. computed: tokens the drafter made; p_min throws the last of them away."""
+    """One replayed cycle. computed: tokens to be paid for, the one that p_min throws away among them.
+
+    None are where a chain's look-up drafts.
+    """
 
     drafted: int
     computed: int
@@ -38,7 +41,7 @@ def of_look_up(drafter: Drafter, prompt: Sequence[int], text: Sequence[int], k: 
     """The cycles of a drafter without a model on a known continuation. ValueError for an empty text."""
     if not text:
         raise ValueError("There is no text to replay: it is empty.")
-    target = _KnownText(prompt, text)
+    target = _KnownText(prompt, text, k)
     policy = Fixed(drafter, Limits(k=k))
     decoder.prefill(target, policy, prompt)
     cycles = decoder.decode(target, policy, target, prompt, max_tokens=len(text))
@@ -74,31 +77,41 @@ class _Place:
 
     right: the token that stands there. confidence: of it; 0 where a p_min ended the pilot's draft, None where it had
     no draft at all. after: where it is wrong, the confidences of what it would draft behind the wrong token, with the
-    same 0.
+    same 0. looked_up: the draft there is a look-up's (the pilot is a chain's), and no model makes it.
     """
 
     right: bool
     confidence: float | None
     after: tuple[float, ...] = ()
+    looked_up: bool = False
 
 
 def _places(cycle: Cycle, *, ended: bool) -> list[_Place]:
     """One for each token that the cycle emitted. ended: its draft is shorter than its k."""
+    looked_up = bool(cycle.drafted) and cycle.confidences is None
     confidences = cycle.confidences or (1.0,) * len(cycle.drafted)
-    found = [_Place(True, confidence) for confidence in confidences[: cycle.kept]]
+    found = [_Place(True, confidence, looked_up=looked_up) for confidence in confidences[: cycle.kept]]
     if len(cycle.emitted) > cycle.kept:
         if cycle.kept < len(cycle.drafted):
             behind = confidences[cycle.kept + 1 :] + ((0.0,) if ended else ())
-            found.append(_Place(False, confidences[cycle.kept], behind))
+            found.append(_Place(False, confidences[cycle.kept], behind, looked_up))
         elif ended:  # by a p_min, by the end of the text, or because there was nothing to look up
-            found.append(_Place(False, 0.0 if cycle.confidences is not None else None))
+            found.append(_Place(False, 0.0 if cycle.confidences is not None else None, looked_up=looked_up))
         else:
-            found.append(_Place(True, confidences[-1] if confidences else None))
+            found.append(_Place(True, confidences[-1] if confidences else None, looked_up=looked_up))
     return found
 
 
 def _draft(places: Sequence[_Place], at: int, longest: int, p_min: float) -> Step:
-    """The cycle that starts at a place, with a draft of at most ``longest`` tokens."""
+    """The cycle that starts at a place, with a draft of at most ``longest`` tokens.
+
+    In a chain whoever drafts there makes the whole draft: a look-up's costs no model anything.
+    """
+    step = _drafted_by_one(places, at, longest, p_min)
+    return replace(step, computed=0) if places[at].looked_up else step
+
+
+def _drafted_by_one(places: Sequence[_Place], at: int, longest: int, p_min: float) -> Step:
     kept = 0
     for place in places[at : at + longest]:
         if place.confidence is None:
@@ -144,10 +157,11 @@ class _KnownText:
 
     states = None
 
-    def __init__(self, prompt: Sequence[int], text: Sequence[int]) -> None:
+    def __init__(self, prompt: Sequence[int], text: Sequence[int], k: int) -> None:
         self._all = [*prompt, *text]
         # A draft may run past the end of the text, where it is cut by the budget but still has to fit.
-        self.n_ctx = self.n_batch = len(self._all) + 1
+        self.n_ctx = len(self._all) + 1
+        self.n_batch = max(self.n_ctx, k + 1)
         self.n_tokens = 0
         self._before_pass = 0
 

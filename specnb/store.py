@@ -348,6 +348,11 @@ def _says_nothing(value: object) -> bool:
     return value is None or (isinstance(value, str | tuple | Mapping) and not value)
 
 
+def _is_absent(rule: _FieldRule, value: object) -> bool:
+    """Whether a field may be left out: it says what its absence says. Of ``X | None`` only None does."""
+    return rule.missing is not MISSING and (value is None if rule.missing is None else _says_nothing(value))
+
+
 def _is_record(hint: object) -> bool:
     return isinstance(hint, type) and is_dataclass(hint)
 
@@ -391,7 +396,7 @@ def _encode(hint: object, value: object) -> object:
         return {
             name: _encode(rule.hint, getattr(value, name))
             for name, rule in _schema(hint).items()
-            if rule.missing is MISSING or not _says_nothing(getattr(value, name))
+            if not _is_absent(rule, getattr(value, name))
         }
     if isinstance(value, Mapping):
         return {str(key): _encode(typing.get_args(hint)[1], value[key]) for key in sorted(value)}
@@ -417,7 +422,7 @@ def _encode_table(row_type: type, rows: tuple[object, ...]) -> object:
     columns = [
         name
         for name, rule in _schema(row_type).items()
-        if rule.missing is MISSING or not all(_says_nothing(getattr(row, name)) for row in rows)
+        if rule.missing is MISSING or not all(_is_absent(rule, getattr(row, name)) for row in rows)
     ]
     hints = [_schema(row_type)[name].hint for name in columns]
     return {

@@ -18,6 +18,7 @@ import random
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import partial
+from math import inf
 from pathlib import Path
 from statistics import median
 from time import perf_counter
@@ -120,7 +121,8 @@ class Sweeper:
     """One sweep of one target. ``run`` may be called again after a stop or an error and goes on where it was.
 
     journal: None keeps finished pieces in memory only; ``journal_for`` gives the one in the cache folder.
-    Opening the drafters raises ``models.PairError`` where one does not fit the target.
+    Opening the drafters raises ``models.PairError`` where one does not fit the target, ValueError where each of the
+    plan's k is longer than any of the drafters was trained for.
     """
 
     def __init__(
@@ -136,8 +138,10 @@ class Sweeper:
         self._method = method
         self.journal = journal
         # All of them before anything is measured: with a head among them the target keeps its states, for plain too.
-        self._longest = {name: getattr(lab.drafter(name), "longest_k", max(plan.ks)) for name in plan.drafters}
+        self._longest = {name: getattr(lab.drafter(name), "longest_k", inf) for name in plan.drafters}
         self.settings = (PLAIN, *self._speculative())
+        if len(self.settings) == 1:
+            raise ValueError(messages.no_k_fits(plan.ks, self._longest))
         self._pieces: dict[str, dict[str, object]] = {}
         self._unsaved: list[dict[str, object]] = []
         for entry in journal.entries() if journal else ():

@@ -50,7 +50,36 @@ def test_settings_within_the_noise_of_the_fastest_are_ties_and_none_is_the_winne
     choice = advise.choose("code", times)
     assert choice.setting == LOOK_UP and choice.ties == (EAGLE,)
     told = " ".join(messages.advice_reasons(found(choice)))
-    assert "not distinguishable from eagle with k = 2 and p_min = 0.5: take any" in told
+    assert "not distinguishable from eagle with k = 2 and p_min = 0.5: take either." in told
+
+
+def test_which_of_several_to_take_is_told_only_where_one_is_to_be_taken():
+    others = (EAGLE, Setting("medusa", 2))
+    on, off = (Choice("code", verdict, LOOK_UP, 1.5, ties=others) for verdict in ("on", "off"))
+    (told,) = messages.advice_reasons(found(on))
+    assert told.endswith("from eagle with k = 2 and p_min = 0.5 or medusa with k = 2: take any of them.")
+    assert messages.advice_reasons(found(off)) == ()
+
+
+def test_not_distinguishable_says_from_what():
+    assert "| code | off (not distinguishable from plain decoding) |" in messages.advice_table(
+        found(choice("code", "unclear"))
+    )
+
+
+@pytest.mark.parametrize(("speedup", "small"), [(1.03, True), (1.049, True), (1.05, False), (1.5, False)])
+def test_a_small_gain_of_one_prompt_is_called_so(speedup, small):
+    narrow = Choice("code", "on", LOOK_UP, speedup, (speedup - 0.01, speedup + 0.01))
+    advice = replace(found(narrow, choice("chat", "off")), overall=replace(narrow, kind=""))
+    table, answer = messages.advice_table(advice), messages.advice_answer(advice)
+    assert ("| code | **on** (one prompt, a small gain) |" in table) == small
+    assert ("| all kinds, one setting | **on** (a small gain) |" in table) == small
+    assert answer.endswith("off for chat. A small gain, from one prompt only: code.") == small
+
+
+def test_a_small_difference_that_is_no_gain_is_not_called_one():
+    told = messages.advice(found(choice("chat", "off", speedup=0.98), choice("code", "unclear", speedup=1.02)))
+    assert "small gain" not in told
 
 
 def test_two_repeats_have_no_interval_and_decide_nothing():
@@ -214,3 +243,17 @@ def test_the_final_rounds_of_a_race_are_such_pairs(monkeypatch):
     for calm, slow in zip(advise.advise(found).by_kind, advise.advise(slowed).by_kind, strict=True):
         assert (slow.setting, slow.verdict, slow.ties) == (calm.setting, calm.verdict, calm.ties)
         assert slow.interval == pytest.approx(calm.interval)
+
+
+def test_what_was_only_screened_does_not_spoil_the_pairs_of_the_finals_over_all_kinds(monkeypatch):
+    """A machine that is twice as slow in every other round, and a setting that every kind tried once and dropped."""
+    toy_lab.quiet(monkeypatch)
+    found = sweep.Sweeper(toy_lab.ToyLab(), toy_lab.PLAN).run()
+    dropped = Setting("layer_skip", 6)
+    tried = [replace(found.of(PLAIN, kind)[0], drafter=dropped.drafter, k=dropped.k) for kind in found.kinds]
+    slowed = [replace(trial, seconds=trial.seconds * (1 + trial.repeat % 2)) for trial in found.trials]
+    finals = replace(found, trials=tuple(slowed))
+    assert dropped in found.settings and not any(found.of(dropped, kind) for kind in found.kinds)
+    also = replace(found, trials=(*slowed, *(replace(trial, stage="screen") for trial in tried)))
+    assert advise.advise(also).overall == advise.advise(finals).overall
+    assert advise.advise(also).overall.verdict == "on"

@@ -45,6 +45,7 @@ RULES = {
     "predict": may("", "theory records"),
     "diagnose": may("", "theory records messages"),
     "messages": may("", "records repetition"),
+    "alone": may("", "messages"),
     "store": may("", "records"),
     "cards": may("", "advise flags intake intervals messages records store theory"),
     "intake": may("prometheus_client", "records theory messages diagnose predict store"),
@@ -84,8 +85,8 @@ RULES = {
     ),
     "lab": may(
         "",
-        "adaptive messages backend cycle_costs decoder drafters ledger machine measure models policy prompts records "
-        "store text trained turns",
+        "adaptive alone messages backend cycle_costs decoder drafters ledger machine measure models policy prompts "
+        "records store text trained turns",
     ),
     "ledger_cells": may(
         "",

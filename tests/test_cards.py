@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import date
 
 import pytest
+from matplotlib.text import Text
 
 from specnb import cards, plots, render, store, theory
 from specnb.records import (
@@ -199,6 +200,7 @@ def test_what_is_no_card_at_all_is_refused_and_the_others_load(tmp_path):
         (lambda: CardAlpha("d", "code", 4, 0.5, 0.6, kept=9, drafted=5), "9"),
         (lambda: replace(CARD, best=(Choice("code", "on", Setting("d", 2), 1.2, (1.3, 1.1)),)), "1.3"),
         (lambda: replace(CARD, best=(Choice("code", "on", Setting("d", 2), float("inf")),)), "inf"),
+        (lambda: replace(CARD, plain_ms=0.0), r"0\.0 ms"),
     ],
 )
 def test_a_record_with_an_impossible_number_names_it(make, number):
@@ -272,10 +274,20 @@ def test_one_alpha_on_every_staircase_is_the_theorys_best_k():
     study = store.load_m5_pro()
     m5 = cards.of_study(study)
     rows = {row.label: row for row in cards.same_alpha([m5, CARD], 0.7, gamma=0.15)}
-    plain = study.curve.median_ms[1]
+    plain = study.plain_ms
     k = theory.best_k(0.7, 0.15 * plain, study.curve.median_ms, plain)
     assert rows[m5.label].k == k
     assert rows[m5.label].speedup == theory.speedup(0.7, k, 0.15 * plain, study.curve.median_ms, plain)
+
+
+def test_a_card_with_a_plain_speed_tells_speedups_over_it_and_others_over_t1():
+    """The same machine, alpha and k gain as much on its card as in the ledger of the article."""
+    study = store.load_m5_pro()
+    (m5,) = cards.same_alpha([cards.of_study(study)], 0.7)
+    assert m5.k == 4 and m5.speedup == theory.speedup(0.7, 4, 0.0, study.verify_ms, study.plain_ms)
+    assert cards.of_study(study).baseline_ms == study.plain_ms != study.verify_ms[1]
+    assert CARD.plain_ms is None and CARD.baseline_ms == CARD.staircase.median_ms[1]
+    assert replace(CARD, staircases=()).baseline_ms is None
 
 
 def test_the_unit_is_t1_so_a_machine_twice_as_slow_is_the_same():
@@ -310,6 +322,36 @@ def test_a_card_is_one_page_with_an_alt_text(card):
     assert render.png(figure).startswith(b"\x89PNG")
     told = plots.card_page_alt(card)
     assert card.target in told and ("eagle" in told) == bool(card.alphas)
+
+
+def words(figure) -> list[Text]:
+    """All that stands on a page; its canvas then knows where."""
+    figure.canvas.draw()
+    return figure.findobj(Text)
+
+
+def test_no_line_of_a_page_runs_over_its_edge():
+    off = Choice("chat", "off", Setting("layer_skip", 16, 0.75), 0.95, (0.91, 0.98))
+    figure = plots.card_page(replace(CARD, best=(off, replace(off, verdict="on"), *CARD.best)))
+    for text in words(figure):
+        assert text.get_window_extent().x1 <= figure.bbox.x1, text.get_text()
+
+
+def test_an_alpha_without_interval_is_hollow_and_said():
+    known = CardAlpha("eagle", "code", 2, 0.5, 0.5, 0.4, 0.6)
+    card = replace(CARD, alphas=(known, replace(known, kind="chat", interval_low=None, interval_high=None)))
+    dots = [line for ax in plots.card_page(card).axes for line in ax.lines if line.get_linewidth() == 5.0]
+    assert [dot.get_markerfacecolor() == "white" for dot in dots] == [False, True]
+    assert "eagle, code 0.500, eagle, chat 0.500 (no interval)" in plots.card_page_alt(card)
+
+
+def test_a_staircase_just_measured_is_labelled_so_in_figures_and_dated_in_the_file():
+    shown = cards.as_shown(CARD, "")
+    assert any("measured here, now" in text.get_text() for text in words(plots.card_page(shown)))
+    assert plots.describe_cards([shown, cards.of_study(store.load_m5_pro())]).endswith(
+        "1 of 2 measured here, now; the rest recorded."
+    )
+    assert CARD.staircase.recorded and cards.as_shown(CARD, CARD.staircase.recorded) == CARD
 
 
 def test_cards_side_by_side_are_drawn_in_units_of_t1():

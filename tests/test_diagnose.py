@@ -15,7 +15,7 @@ SERIAL = {n: 10.0 * n for n in range(1, 18)}
 @pytest.mark.parametrize(
     ("k", "name"),
     [
-        (1, "fine"), (2, "too short"), (3, "fine"), (5, "too long"), (7, "too long"), (11, "over a cliff"),
+        (1, "fine"), (2, "in a notch"), (3, "fine"), (5, "too long"), (7, "too long"), (11, "over a cliff"),
         (16, "over a cliff"),
     ],
 )  # fmt: skip

@@ -99,6 +99,36 @@ def test_what_is_advised_for_several_kinds_is_pasted_once():
     assert "For chat (plain decoding):" in told and "draft-eagle3" not in told
 
 
+def test_the_setting_for_all_kinds_is_pasted_first():
+    one, other = Setting("ngram_simple", 3), Setting("ngram_simple", 6)
+    by_kind = (Choice("rewrite", "on", other, 1.6, (1.5, 1.7)), Choice("chat", "off", other, 0.9, (0.8, 0.95)))
+    overall = Choice("", "on", one, 1.2, (1.1, 1.3))
+    told = flags.to_paste(Advice(Machine("a machine"), "a model", by_kind, overall))
+    heads = [line for line in told.splitlines() if line.endswith(":")]
+    assert heads == [
+        "One server for everything (ngram_simple with k = 3):",
+        "For rewrite (ngram_simple with k = 6):",
+        "For chat (plain decoding):",
+    ]
+    assert told.index("--spec-ngram-simple-size-m 3") < told.index("--spec-ngram-simple-size-m 6")
+
+
+@pytest.mark.parametrize("verdict", ["off", "unclear"])
+def test_where_nothing_pays_over_all_kinds_the_one_server_decodes_plainly(verdict):
+    overall = Choice("", verdict, Setting("ngram_simple", 3), 1.0, (0.9, 1.1))
+    told = flags.to_paste(Advice(Machine("a machine"), "a model", (), overall))
+    assert told.startswith("One server for everything (plain decoding):") and "--spec-type none" in told
+
+
 def test_an_unknown_drafter_is_refused():
     with pytest.raises(ValueError, match="no drafter 'oracle'; there are none, "):
         flags.llama_cpp(Setting("oracle", 4))
+
+
+@pytest.mark.parametrize("name", ["ngram_map_k", "ngram_map_k4v"])
+def test_a_shorter_copy_of_a_map_is_another_setting_there(name):
+    """Its size also decides which places match, so cutting a longer copy is not the same."""
+    exact, cut = flags.llama_cpp(Setting(name, 8)), flags.llama_cpp(Setting(name, 4))
+    assert exact.same and not exact.notes
+    assert not cut.same and "copies of 8 tokens were looked for and cut to 4" in cut.notes[0]
+    assert flags.llama_cpp(Setting("ngram_simple", 4)).same

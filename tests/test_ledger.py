@@ -216,6 +216,16 @@ def test_from_alpha_no_pass_is_priced_beyond_the_run_s_contexts():
     assert ledger.ms_per_token_of_alpha(run, 1.0, costs) == pytest.approx(24.0 / 3)
 
 
+def test_from_alpha_a_rare_pass_far_from_where_alpha_would_have_it_is_priced_where_it_was():
+    refused = [cycle(8, 0, start=100 + i) for i in range(40)]
+    rare, kept = cycle(4, 0, start=140), [cycle(8, 8, start=141 + 9 * i) for i in range(12)]
+    run = ledger.samples([*refused, rare, *kept], keeps_drafts=False)
+    timed = [replace(each, verify_ms=20.0, draft_ms=4.0, sampling_ms=0.0, other_ms=0.0) for each in run]
+    costs = ledger.Prices(CycleCosts("eagle", tuple(timed), (100, 140, 180, 220), False))
+    # At alpha 0.9 forty cycles of 8 would have written some 250 tokens before the one draft of 4.
+    assert ledger.ms_per_token_of_alpha(run, 0.9, costs) > 0
+
+
 def test_from_alpha_a_stretch_of_look_ups_beyond_any_measured_is_priced_as_the_longest():
     look_up = sample(3, 20.0, kept=2, source="look-up", draft_ms=0.01)
     chain = prices(drafting(2, 4.0), drafting(2, 7.0, fed=4), look_up)

@@ -141,6 +141,8 @@ def test_the_longest_draft_is_k_or_the_room(k, room, longest):
         ({"k": 1, "p_min": 1.25}, "^p_min is .* cannot be 1.25"),
         ({"k": 1, "p_min": -0.5}, "^p_min is .* cannot be -0.5"),
         ({"k": 1, "p_min": float("nan")}, "^p_min is .* cannot be nan"),
+        ({"k": 2.0}, "^k counts tokens.* cannot be 2.0"),
+        ({"k": 2, "n_min": 1.5}, "^n_min counts tokens.* cannot be 1.5"),
     ],
 )
 def test_impossible_limits_are_refused_by_name(values, said):
@@ -157,6 +159,8 @@ def test_impossible_limits_are_refused_by_name(values, said):
         ({"top_k": -1}, "top_k .* got -1"),
         ({"top_p": 1.5}, "top_p .* got 1.5"),
         ({"min_p": -0.5}, "min_p .* got -0.5"),
+        ({"seed": -1}, "seed .* got -1.* another seed each time"),
+        ({"seed": 2**32 - 1}, "seed .* got 4294967295"),
     ],
 )
 def test_impossible_sampling_is_refused_by_name(values, said):

@@ -86,3 +86,18 @@ def test_nothing_to_replay_is_said():
         replay.of_look_up(drafters.NgramSimple(), PROMPT, (), 3)
     with pytest.raises(ValueError, match="no cycles"):
         replay.of_pilot(Run((1,), (), "d", 2, 0, 0.0, Sampling(), 0.0), 2)
+
+
+def test_a_look_up_may_be_asked_for_more_than_the_text_holds():
+    steps = replay.of_look_up(drafters.NgramSimple(), range(30), (1, 2, 3), 48)
+    assert sum(step.emitted for step in steps) == 3
+
+
+def test_what_a_chain_looks_up_costs_no_model():
+    def cycle(drafted: int, kept: int, confidences: tuple[float, ...] | None) -> Cycle:
+        return Cycle("chain", 9, (5,) * drafted, kept + (kept < drafted), kept, (5,) * (kept + 1), confidences)
+
+    looked_up, made = cycle(4, 3, None), cycle(4, 1, (0.9, 0.8, 0.7, 0.6))
+    pilot = Run(PROMPT, (looked_up, made, looked_up), "chain", 4, 0, 0.0, Sampling(), 0.0)
+    assert [(step.drafted, step.computed) for step in replay.of_pilot(pilot, 4)] == [(4, 0), (4, 4), (3, 0)]
+    assert [step.computed for step in replay.of_pilot(pilot, 1)][:4] == [0, 0, 1, 0]

@@ -338,6 +338,15 @@ def test_the_named_pairs_of_functions(tmp_path):
     assert store.load_draft_cost(store.save_draft_cost(DRAFT_COST, tmp_path / "cost.json", MACHINE)) == DRAFT_COST
 
 
+def test_a_model_that_was_not_sure_of_anything_is_not_taken_for_a_look_up(tmp_path):
+    """No confidences, because its first token was refused, are not the confidences that a look-up lacks."""
+    unsure, look_up = (Cycle("eagle", 9, (), 0, 0, (1,), confidences) for confidences in ((), None))
+    for cycles in ((unsure, unsure), (look_up, look_up), (unsure, look_up)):
+        run = Run((1, 2, 3), cycles, "eagle", 3, 0, 0.5, Sampling(), 0.25)
+        path = store.save(run, tmp_path / "run.json", machine=MACHINE)
+        assert store.load_run(path).cycles == cycles
+
+
 def test_floats_keep_six_significant_digits_and_numpy_numbers_become_plain(tmp_path):
     numpy = pytest.importorskip("numpy")
     samples = ((numpy.int64(1), numpy.float32(10.5)), (2, 1234567.891), (3, 1.23456789e-5))

@@ -16,7 +16,7 @@ import pytest
 import toy_lab
 from toy_lab import PLAN, ToyLab
 
-from specnb import advise, store, sweep
+from specnb import advise, drafters, store, sweep
 from specnb.journal import Journal
 from specnb.prompts import Prompt
 from specnb.records import PLAIN, Setting
@@ -235,3 +235,23 @@ def test_a_sweep_of_the_embedded_model(embedded, monkeypatch, tmp_path):
     assert Setting("eagle", 2, 0.5) in found.settings
     (choice,) = advise.advise(found).by_kind
     assert choice.speedup > 0 and choice.interval is not None
+
+
+def test_a_plan_whose_drafts_no_drafter_makes_is_refused_before_anything_is_measured(monkeypatch):
+    lab = ToyLab()
+    monkeypatch.setattr(drafters.DraftModel, "longest_k", 4, raising=False)
+    with pytest.raises(ValueError, match=r"drafts of k = 6, 8: draft_model up to 4\. Take a smaller k"):
+        sweep.Sweeper(lab, replace(PLAN, drafters=("draft_model",), ks=(6, 8)))
+    assert lab.runs == 0
+
+
+def test_a_p_min_that_floats_cannot_say_is_found_again_in_what_was_stored():
+    plan = replace(PLAN, p_mins=(0.1 * 3, 1 / 3))
+    assert swept(plan=plan).complete
+
+
+def test_pilots_draft_beyond_any_k_that_is_replayed():
+    sweeper = sweep.Sweeper(ToyLab(), PLAN)
+    sweeper.run()
+    pilots = [name for name in sweeper._pieces if name.startswith("pilot draft_model")]
+    assert pilots and all(f"draft_model {max(PLAN.ks) + sweep.PILOT_BEYOND} " in name for name in pilots)

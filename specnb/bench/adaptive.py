@@ -60,7 +60,7 @@ class Plan:
 
 
 FULL = Plan(tuple(range(len(RACED))), FIXED, 8, MAX_TOKENS)
-QUICK = Plan((3, 8), (PLAIN, (LOOK_UP, 7)), 4, 64)
+QUICK = Plan((3, 8), (PLAIN, (LOOK_UP, 7)), 2, 64)
 
 
 def run(*, quick: bool) -> dict[str, object]:

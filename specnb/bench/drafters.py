@@ -143,7 +143,7 @@ def _key() -> str:
 def _quick_plan() -> Plan:
     """One prompt of two kinds, one format, two drafters: whether it works, not what it measures."""
     first = tuple(next(i for i, prompt in enumerate(HELD_OUT) if prompt.kind == kind) for kind in QUICK_KINDS)
-    return Plan(first, {("BF16", 0.0): QUICK_DRAFTERS})
+    return Plan(first, {("Q4_0", 0.0): QUICK_DRAFTERS})
 
 
 def _sampling(temperature: float, prompt: int) -> Sampling:

@@ -29,7 +29,7 @@ def run(*, quick: bool) -> dict[str, object]:
         _session(copy_model) as copied,
     ):
         curves = measure.cost_curves(
-            (real, copied), ns, precision=0.02, rounds=(5, 60), max_seconds=35.0 if quick else 720.0
+            (real, copied), ns, precision=0.02, rounds=(5, 60), max_seconds=12.0 if quick else 720.0
         )
     rows = _rows(*curves)
     errors = [abs(row["ratio"] - 1) for row in rows]

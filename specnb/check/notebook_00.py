@@ -19,7 +19,8 @@ def exercises(_study: PublishedStudy) -> tuple[Exercise, ...]:
             nudge="Count every token that came out, whoever proposed it, and count how often the target ran.",
             hints=(
                 "The costly thing is a target pass. What did the passes bring, all together?",
-                "A cycle emits the drafted tokens that were kept and then one of the target's own.",
+                "A cycle emits the drafted tokens that were kept and then one of the target's own, unless a kept one "
+                "ends the text.",
                 "Both counts are in the run: run.emitted and run.target_passes.",
             ),
             facts=("run",),

@@ -119,8 +119,8 @@ def _same_draft() -> Exercise:
     n = SAME_K + 1
     return NumberExercise(
         id="08-same-draft",
-        question=f"free drafts of {SAME_K} tokens and the same alpha on both machines: how many times as large is the "
-        "speedup on the other one as on yours?",
+        question=f"free drafts of {SAME_K} tokens and the same alpha on both machines, each speedup over that "
+        "machine's own T(1): how many times as large is the speedup on the other one as on yours?",
         why="Alpha cancels. Of two machines with the same drafter, the shape of the staircase alone decides.",
         nudge="Write down the speedup on each machine, in units of its own T(1), and divide.",
         hints=(

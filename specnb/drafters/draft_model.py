@@ -30,12 +30,17 @@ class DraftSession(Protocol):
 
 
 class DraftModel:
-    """Drafts greedily with its own session; stops early when unsure (``limits.p_min``)."""
+    """Drafts greedily with its own session; stops early when unsure (``limits.p_min``).
+
+    n_vocab: how many tokens the target knows, where it may be fewer than the draft: a draft ends before a token that
+    the target lacks. (llama.cpp lets a pair differ by some tokens at the end, and fails when one of them is drafted.)
+    """
 
     name = "draft_model"
 
-    def __init__(self, session: DraftSession) -> None:
+    def __init__(self, session: DraftSession, *, n_vocab: int | None = None) -> None:
         self.session = session
+        self._n_vocab = session.n_vocab if n_vocab is None else n_vocab
 
     def begin(self, prompt: Sequence[int]) -> None:
         """Raises ValueError where the prompt holds a token that the draft does not know: it could never draft."""
@@ -70,7 +75,7 @@ class DraftModel:
         while len(tokens) < longest:
             self.session.extend(feed, rows="last")
             token, confidence = self._best()
-            if confidence < limits.p_min:
+            if confidence < limits.p_min or token >= self._n_vocab:
                 break
             tokens.append(token)
             confidences.append(confidence)

@@ -11,6 +11,7 @@ from .writing import at_interval, counted, listed, number, ranged, speedup
 CARD_MTP, CARD_MTP_TARGET = "mtp", "a model with prediction heads of its own"
 CARD_STAIRCASE_TITLE = "What a pass costs"
 CARD_ALPHA_TITLE = "How good drafts are (live alpha)"
+CARD_ALPHA_LEGEND = "filled: from runs, with its 95% interval · hollow: from a pilot or published, no interval"
 CARD_BEST_TITLE = "What to set"
 CARD_NO_STAIRCASE = "no staircase on this card"
 CARD_NO_ALPHA = "no alpha on this card"
@@ -63,7 +64,7 @@ def card_choice(choice: Choice) -> tuple[str, str, str]:
     gain = at_interval(gain, *map(speedup, choice.interval))
     if choice.verdict != "on":  # what is not surely faster is not advised either
         return kind, CARD_OFF, f"best other: {setting}, {gain}"
-    return kind, setting, gain
+    return kind, setting, f"{gain}, a small gain" if choice.small_gain else gain
 
 
 def card_alpha_row(alpha: CardAlpha) -> str:
@@ -80,7 +81,10 @@ def card_alt(card: MachineCard, costs: Mapping[int, float]) -> str:
     if costs:
         told.append(f"T(N) / T(1): {listed(f'{speedup(ratio)} at N={n}' for n, ratio in costs.items())}.")
     if card.alphas:
-        rows = (f"{card_alpha_row(each)} {ranged((each.low, each.high))}" for each in card.alphas)
+        rows = (
+            f"{card_alpha_row(each)} {ranged((each.low, each.high))}" + ("" if each.has_interval else " (no interval)")
+            for each in card.alphas
+        )
         told.append(f"Live alpha: {listed(rows)}.")
     rows = (f"{kind}: {setting}" + (f", {gain}" if gain else "") for kind, setting, gain in map(card_choice, card.best))
     if card.best:

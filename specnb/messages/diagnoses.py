@@ -42,6 +42,10 @@ def diagnosis(found: Diagnosis) -> str:
             f"k={d.k} needs passes over {d.k + 1} rows, beyond the cliff at N={d.cliff_n}: {speedup(d.speedup)}. "
             f"{_better(d)} Alpha {number(d.alpha)} is not to blame."
         ),
+        "in a notch": lambda d: (
+            f"k={d.k} is predicted at {speedup(d.speedup)}, and one token fewer or more would both do better: a pass "
+            f"over {counted(d.k + 1, 'row')} is dear for its size here. {_better(d)}"
+        ),
         "too long": lambda d: (
             f"k={d.k} is predicted at {speedup(d.speedup)}: its last tokens are seldom reached and always paid. "
             f"{_better(d)}"

@@ -13,7 +13,7 @@ FRONTIER_ALPHA_AXIS = "alpha, live"
 
 
 LAYER_SEARCH_TITLE = "Layers left out: what is kept of alpha, and of the cost"
-LAYERS_KEPT_AXIS = "share of layers kept (gamma is at least this)"
+LAYERS_KEPT_AXIS = "share of layers kept (gamma is about this)"
 RECORDED_ALPHA_AXIS = "alpha, recorded"
 
 

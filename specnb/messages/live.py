@@ -30,6 +30,11 @@ def race_done(adaptive: float, fixed: float, drafter: str, k: int) -> str:
 
 
 STOP = "Stop"
+JOB_WAITS = "Waiting: another cell or widget lets a model work. Stop ends the waiting."
+MODEL_BUSY = (
+    "A widget is letting a model work, and two at once would time each other. Press its Stop button, or wait until it "
+    "is done; then run this cell again."
+)
 ALPHA_SLIDER = "α, tested → kept"
 GAMMA_SLIDER = "γ, draft / target"
 K_SLIDER = "k, draft length"

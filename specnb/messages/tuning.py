@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from ..records import Advice, Choice, Hopeless, Setting, Trial
 from .speedups import PLAIN
@@ -13,7 +13,9 @@ SWEEP_TITLE = "Times as fast as plain decoding"
 SWEEP_K_AXIS = "k"
 SWEEP_P_MIN_AXIS = "p_min"
 SWEEP_KIND_AXIS = "prompt kind"
-SWEEP_LEGEND = "times as fast · framed: run, else forecast · ★ fastest"
+SWEEP_LEGEND = (
+    "times as fast · framed: run, else forecast · ★\N{NO-BREAK SPACE}fastest run · ○\N{NO-BREAK SPACE}screened once"
+)
 SWEEP_LEGEND_MEASURED = "times as fast · all cells run · ★ fastest"
 SWEEP_READY = "Ready. Start measures what is left; Stop keeps what is done."
 SWEEP_START = "Start"
@@ -57,11 +59,12 @@ def sweep_done(measured: int, looked_at: int, seconds_taken: float, where: str) 
 
 
 def sweep_alt(
-    title: str, cells: Sequence[tuple[str, float, bool]], fastest: tuple[str, float] | None, source: str | None
+    title: str, cells: Sequence[tuple[str, float, str]], fastest: tuple[str, float] | None, source: str | None
 ) -> str:
-    """cells: (place, speedup, measured)."""
-    told = listed(f"{place} {speedup(value)}{'' if measured else ' (forecast)'}" for place, value, measured in cells)
-    best = "" if fastest is None else f" Fastest: {fastest[0]}, {speedup(fastest[1])}."
+    """cells: (place, speedup, "run", "screened" or "forecast"). fastest: of those that were run."""
+    suffix = {"run": "", "screened": " (forecast, screened once)", "forecast": " (forecast)"}
+    told = listed(f"{place} {speedup(value)}{suffix[how]}" for place, value, how in cells)
+    best = "" if fastest is None else f" Fastest run: {fastest[0]}, {speedup(fastest[1])}."
     return f"{title}: {told}.{best}" + (f" {capital(source)}." if source else "")
 
 
@@ -82,6 +85,12 @@ def settings_in_turns(settings: Sequence[Setting]) -> str:
     return setting_name(settings[0]) if len(settings) == 1 else f"{len(settings)} settings in turns"
 
 
+def no_k_fits(ks: Sequence[int], longest: Mapping[str, float]) -> str:
+    """longest: drafter -> the longest draft it makes."""
+    limits = ", ".join(f"{name} up to {most:g}" for name, most in longest.items())
+    return f"No drafter of this sweep makes drafts of k = {', '.join(map(str, ks))}: {limits}. Take a smaller k."
+
+
 def advice_answer(advice: Advice) -> str:
     """The whole answer in one or two plain sentences."""
     on = [choice for choice in advice.by_kind if choice.verdict == "on"]
@@ -100,6 +109,8 @@ def advice_answer(advice: Advice) -> str:
     told += f"; leave it off for {_and(off)}." if off else "."
     if unclear:
         told += f" Not distinguishable from plain decoding: {_and(unclear)}. Leave it off there, too."
+    if small := [choice.kind for choice in on if choice.small_gain]:
+        told += f" A small gain, from one prompt only: {_and(small)}."
     return told
 
 
@@ -128,7 +139,9 @@ def _advice_row(choice: Choice, name: str) -> str:
     if choice.setting is None:
         return f"| {name} | off | nothing tried | – |"
     ends = "too few repeats" if choice.interval is None else " to ".join(map(speedup, choice.interval))
-    set_to = {"on": "**on**", "off": "off", "unclear": "off (not distinguishable)"}[choice.verdict]
+    set_to = {"on": "**on**", "off": "off", "unclear": f"off (not distinguishable from {PLAIN})"}[choice.verdict]
+    if choice.small_gain:  # a kind is one prompt; all kinds together are several
+        set_to += " (one prompt, a small gain)" if choice.kind else " (a small gain)"
     return f"| {name} | {set_to} | {setting_name(choice.setting)} | {speedup(choice.speedup)} ({ends}) |"
 
 
@@ -136,10 +149,11 @@ def advice_reasons(advice: Advice) -> tuple[str, ...]:
     """One sentence for each thing that the table leaves out."""
     told = []
     for choice in advice.by_kind:
-        if choice.ties and choice.setting is not None:
-            tied = listed(setting_name(setting) for setting in choice.ties)
+        if choice.ties and choice.verdict == "on":  # where it is to be left off, which of them does not matter
+            tied = _or([setting_name(setting) for setting in choice.ties])
+            take = "either" if len(choice.ties) == 1 else "any of them"
             fastest = setting_name(choice.setting)
-            told.append(f"On {choice.kind}, {fastest} is not distinguishable from {tied}: take any.")
+            told.append(f"On {choice.kind}, {fastest} is not distinguishable from {tied}: take {take}.")
     told += [_hopeless(group) for group in _by_drafter(advice.hopeless)]
     if looped := [choice.kind for choice in advice.by_kind if choice.looped]:
         told.append(f"The answer to {_and(looped)} repeats itself, which flatters every drafter: do not trust its row.")
@@ -182,9 +196,18 @@ def advice(found: Advice, flags: str = "") -> str:
 
 
 def _and(items: Sequence[str]) -> str:
-    return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}"
+    return _joined(items, "and")
 
 
+def _or(items: Sequence[str]) -> str:
+    return _joined(items, "or")
+
+
+def _joined(items: Sequence[str], word: str) -> str:
+    return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} {word} {items[-1]}"
+
+
+FLAGS_FOR_ALL = "One server for everything"
 FLAGS_OFF = "This is llama.cpp's default, said in so many words."
 FLAGS_DRAFT_AGAIN = (
     "llama.cpp feeds every verified batch to the draft model a second time, one pass over k + 1 tokens in each cycle, "
@@ -213,6 +236,13 @@ def flags_length(k: int, m: int) -> str:
     return f"Drafts of {k} are not to be had with this drafter there: it takes up to {counted(m, 'token')} instead."
 
 
+def flags_size_m(k: int, m: int) -> str:
+    return (
+        f"Here copies of {counted(m, 'token')} were looked for and cut to {k}. There the size also decides which "
+        "places match, so it will draft at other ones now and then."
+    )
+
+
 def flags_fixed_length(k: int, fixed: int) -> str:
     return f"Its draft length is fixed at {fixed} tokens in llama.cpp; {k} was measured here, and no option sets it."
 
@@ -228,7 +258,11 @@ def flags_prompt_lookup(n: int, k: int) -> str:
     )
 
 
-def flags_block(kinds: Sequence[str], setting: Setting, line: str, notes: Iterable[str]) -> str:
-    """A line to paste, in Markdown, and what to know about it."""
-    head = f"For {_and(kinds)} ({setting_name(setting)}):"
+def flags_for(kinds: Sequence[str]) -> str:
+    return f"For {_and(kinds)}"
+
+
+def flags_block(whom: str, setting: Setting, line: str, notes: Iterable[str]) -> str:
+    """A line to paste, in Markdown, and what to know about it. whom: FLAGS_FOR_ALL or ``flags_for``."""
+    head = f"{whom} ({setting_name(setting)}):"
     return "\n".join([head, "", "```", line, "```", "", *(f"* {note}" for note in notes)])

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from .. import messages
-from ..records import MachineCard
+from ..records import Choice, MachineCard
 from ..render import INK, exclusive, legible, new_figure
 from .cost import Cliff, plot_cost_curve, spoken
 from .style import AVERAGE_ADVANCE, BLUE, GREY, MUTED_TEXT, ORANGE, SMALL, axes_of, head, legend_below
@@ -21,6 +21,9 @@ LABEL_IN = 1.9
 """Margin for names of drafters and machines at the left of a row."""
 
 MOST_ALPHAS, MOST_CHOICES = 14, 10
+
+CHOICE_COLUMNS = ((0.0, 1.2, 10.0), (1.3, 1.9, 11.0), (3.3, WIDTH_IN - LEFT_IN - 3.3 - RIGHT_IN, 10.0))
+"""Of "what to set": inches from the margin, inches of room, points of a character (more of a bold one)."""
 
 
 class Gain(Protocol):
@@ -41,8 +44,8 @@ def card_page(card: MachineCard, *, cliffs: Sequence[Cliff] = ()) -> Figure:
     alphas, choices = card.alphas[:MOST_ALPHAS], card.best[:MOST_CHOICES]
     head_in = 0.62 + 0.18 * len(lines)
     staircase_in = 3.9 if card.staircase is not None else 0.5
-    alpha_in = 1.15 + 0.22 * max(1, len(alphas))
-    best_in = 0.55 + 0.24 * max(1, len(choices))
+    alpha_in = 1.35 + 0.22 * max(1, len(alphas))
+    best_in = 0.55 + 0.24 * max(1, sum(map(_lines_of_choice, choices)))
     page_in = head_in + staircase_in + alpha_in + best_in
     figure = new_figure(WIDTH_IN, page_in)
     _write(figure, page_in, 0.34, card.label, fontsize=15, fontweight="bold")
@@ -76,17 +79,21 @@ def _wrapped(text: str, width_in: float, size: float = SMALL) -> list[str]:
 
 
 def _alphas(figure: Figure, page_in: float, top_in: float, card: MachineCard) -> None:
-    """A row for each drafter and kind: a dot or a bar for alpha, a thin line for its interval."""
+    """A row for each drafter and kind: a dot or a bar for alpha, a thin line for its interval; hollow without one."""
     _write(figure, page_in, top_in + 0.2, messages.CARD_ALPHA_TITLE, fontsize=12, fontweight="bold")
     rows = card.alphas[:MOST_ALPHAS]
     if not rows:
         _write(figure, page_in, top_in + 0.5, messages.CARD_NO_ALPHA, color=MUTED_TEXT)
         return
-    ax = _part(figure, page_in, top_in + 0.35, 0.22 * len(rows), LEFT_IN + LABEL_IN - 0.4)
+    _write(figure, page_in, top_in + 0.4, messages.CARD_ALPHA_LEGEND, fontsize=SMALL, color=MUTED_TEXT)
+    ax = _part(figure, page_in, top_in + 0.55, 0.22 * len(rows), LEFT_IN + LABEL_IN - 0.4)
     for y, row in enumerate(rows):
-        if row.interval_low is not None and row.interval_high is not None:
+        face = BLUE if row.has_interval else "white"
+        if row.has_interval:
             ax.plot((row.interval_low, row.interval_high), (y, y), color=BLUE, linewidth=1.2, zorder=2)
-        ax.plot((row.low, row.high), (y, y), "-o", color=BLUE, linewidth=5.0, zorder=3, clip_on=False)
+        ax.plot(
+            (row.low, row.high), (y, y), "-o", color=BLUE, markerfacecolor=face, linewidth=5.0, zorder=3, clip_on=False
+        )  # fmt: skip
     names = [messages.card_alpha_row(row) for row in rows]
     ax.set_yticks(range(len(rows)), [legible(name) for name in names])
     ax.tick_params(axis="y", length=0)
@@ -103,16 +110,28 @@ def _alphas(figure: Figure, page_in: float, top_in: float, card: MachineCard) ->
 
 
 def _choices(figure: Figure, page_in: float, top_in: float, card: MachineCard) -> None:
-    """The settings as a small table."""
+    """The settings as a small table; what is too long for its column goes on below."""
     _write(figure, page_in, top_in + 0.2, messages.CARD_BEST_TITLE, fontsize=12, fontweight="bold")
-    rows = [messages.card_choice(choice) for choice in card.best[:MOST_CHOICES]]
-    for i, (kind, setting, gain) in enumerate(rows):
-        line_in = top_in + 0.48 + 0.24 * i
-        _write(figure, page_in, line_in, kind, fontsize=10)
-        _write(figure, page_in, line_in, setting, LEFT_IN + 1.3, fontsize=10, fontweight="bold")
-        _write(figure, page_in, line_in, gain, LEFT_IN + 3.3, fontsize=10)
+    rows = card.best[:MOST_CHOICES]
+    line_in = top_in + 0.48
+    for choice in rows:
+        columns = zip(_choice_columns(choice), CHOICE_COLUMNS, ("normal", "bold", "normal"), strict=True)
+        for lines, (left_in, _room_in, _size), weight in columns:
+            for i, line in enumerate(lines):
+                _write(figure, page_in, line_in + 0.24 * i, line, LEFT_IN + left_in, fontsize=10, fontweight=weight)
+        line_in += 0.24 * _lines_of_choice(choice)
     if not rows:
         _write(figure, page_in, top_in + 0.48, messages.CARD_NO_BEST, color=MUTED_TEXT)
+
+
+def _choice_columns(choice: Choice) -> list[list[str]]:
+    """The lines of each column."""
+    columns = zip(messages.card_choice(choice), CHOICE_COLUMNS, strict=True)
+    return [_wrapped(text, room_in, size) for text, (_left_in, room_in, size) in columns]
+
+
+def _lines_of_choice(choice: Choice) -> int:
+    return max(map(len, _choice_columns(choice)))
 
 
 def card_page_alt(card: MachineCard) -> str:

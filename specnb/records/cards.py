@@ -39,6 +39,10 @@ class CardAlpha:
         if self.kept is not None and self.drafted is not None and self.kept > self.drafted:
             raise ValueError(f"The {where} rests on {self.kept} kept of {self.drafted} drafted: acceptance over 1.")
 
+    @property
+    def has_interval(self) -> bool:
+        return self.interval_low is not None and self.interval_high is not None
+
 
 @dataclass(frozen=True, slots=True)
 class MachineCard:
@@ -46,7 +50,8 @@ class MachineCard:
 
     label: what to call it in a figure. provenance: who measured it, when and how. target: model and format that
     alphas, prices and choices are of. draft_models: by drafter name. staircases: the target's first, then others'.
-    prices: of drafts; look-ups have none. best: a choice for each prompt kind and for all (kind "").
+    prices: of drafts; look-ups have none. best: a choice for each prompt kind and for all (kind ""). plain_ms: of a
+    token with speculation switched off, where that is known apart from the staircase.
     """
 
     label: str
@@ -58,6 +63,7 @@ class MachineCard:
     prices: tuple[DraftPrice, ...] = ()
     alphas: tuple[CardAlpha, ...] = ()
     best: tuple[Choice, ...] = ()
+    plain_ms: float | None = None
 
     def __post_init__(self) -> None:
         for name in ("label", "target"):
@@ -70,6 +76,8 @@ class MachineCard:
                     f"The staircase {curve.label!r} of the card {self.label!r} lacks N=1, the unit in which cards are "
                     f"compared (measured: {measured}). Measure N=1."
                 )
+        if self.plain_ms is not None and not 0.0 < self.plain_ms < float("inf"):
+            raise ValueError(f"The card {self.label!r} says that a plain token takes {self.plain_ms} ms.")
         for choice in self.best:
             ends = choice.interval or ()
             for value in (choice.speedup, *ends):
@@ -82,3 +90,8 @@ class MachineCard:
     def staircase(self) -> CostCurve | None:
         """The target's staircase; None where none was measured."""
         return self.staircases[0] if self.staircases else None
+
+    @property
+    def baseline_ms(self) -> float | None:
+        """Milliseconds of a plain token, over which speedups are told: ``plain_ms``, else the staircase's T(1)."""
+        return self.staircase.median_ms[1] if self.plain_ms is None and self.staircase is not None else self.plain_ms

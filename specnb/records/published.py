@@ -205,8 +205,9 @@ class FieldReports:
 class Diagnosis:
     """What is wrong with a setting of speculation, or that nothing is (``diagnose``).
 
-    name: "fine", "structural", "too few tokens", "looped text", "over a cliff", "too long", "too short", "dear draft",
-    "dear passes", "nothing drafted" or "costs unknown". text: the same for a reader, with figures and what to do.
+    name: "fine", "structural", "too few tokens", "looped text", "in a notch", "over a cliff", "too long", "too short",
+    "dear draft", "dear passes", "nothing drafted" or "costs unknown". text: the same for a reader, with figures and
+    what to do.
     tokens_per_cycle: expected from alpha at ``k``. speedup, better_speedup: predicted, at ``k`` and at ``better_k``,
     where another k is better. free_speedup: of the best k if drafts cost nothing, where no k pays.
     cliff_n: the first dear N between ``better_k`` and ``k``. tested: tokens that an alpha near 0 was counted over.

@@ -22,8 +22,9 @@ class Limits:
     room: int | None = None
 
     def __post_init__(self) -> None:
-        if self.k != int(self.k):
-            raise ValueError(f"k counts tokens; it cannot be {self.k}.")
+        for name in ("k", "n_min"):
+            if not hasattr(getattr(self, name), "__index__"):
+                raise ValueError(f"{name} counts tokens: a whole number such as 4; it cannot be {getattr(self, name)}.")
         if self.k < 0:
             raise ValueError(f"k is the most tokens a draft may have; it cannot be {self.k}.")
         if self.n_min < 0:
@@ -123,6 +124,10 @@ class Penalties:
             raise ValueError(f"last_n counts tokens, 1 or more; got {self.last_n}. For no penalties leave them out.")
 
 
+RANDOM_SEED = 2**32 - 1
+"""llama.cpp's LLAMA_DEFAULT_SEED."""
+
+
 @dataclass(frozen=True, slots=True)
 class Sampling:
     """How the target chooses a token. ``temperature`` 0 is greedy and ignores filters and seed.
@@ -146,6 +151,11 @@ class Sampling:
         for name in ("top_p", "min_p"):
             if not 0.0 <= getattr(self, name) <= 1.0:
                 raise ValueError(f"{name} is a probability between 0 and 1; got {getattr(self, name)}.")
+        if not 0 <= self.seed < RANDOM_SEED:
+            raise ValueError(
+                f"seed must be from 0 to {RANDOM_SEED - 1}; got {self.seed}. llama.cpp takes {RANDOM_SEED} (and -1) "
+                "for another seed each time, and then no two texts could be compared."
+            )
 
     @property
     def greedy(self) -> bool:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from statistics import fmean, median
 
 from .costs import CostCurve
 from .runs import Limits, Machine
@@ -17,6 +19,8 @@ class Setting:
     p_min: float = 0.0
 
     def __post_init__(self) -> None:
+        # As stored: a setting read back from a recording is to be equal to the one that was planned.
+        object.__setattr__(self, "p_min", float(f"{self.p_min:.6g}"))
         _ = self.limits  # refuses what no run could be held to
 
     @property
@@ -31,6 +35,9 @@ class Setting:
 
 PLAIN = Setting("none", 0)
 """Plain decoding, always a candidate."""
+
+SMALL_GAIN = 0.05
+"""A gain below this share is called small: its interval knows the noise of timing, and nothing of other prompts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +186,30 @@ class Sweep:
         found = dict.fromkeys(trial.setting for trial in self.trials if trial.kind == kind)
         return tuple(sorted(found, key=lambda setting: not setting.plain))
 
+    def run_speedups(self, kind: str) -> Mapping[Setting, float]:
+        """Speculative setting -> times as fast as plain decoding, where that was run in the same stage on this kind.
+
+        A machine is faster in one stage than in the next, so times of two stages do not compare: what was only
+        screened has no speedup here. Final rounds were taken in turns, so their times add up; others have medians.
+        """
+        plain = self.of(PLAIN, kind)
+        found = {}
+        for setting in self.measured(kind):
+            trials = self.of(setting, kind)
+            if not setting.plain and plain and trials[0].stage == plain[0].stage:
+                middle = fmean if trials[0].stage == "final" else median
+                ms, plain_ms = (middle(trial.ms_per_token for trial in each) for each in (trials, plain))
+                found[setting] = plain_ms / ms
+        return found
+
+    def forecast_speedups(self, kind: str) -> Mapping[Setting, float]:
+        """Speculative setting -> times as fast as plain decoding, forecast against forecast.
+
+        So what all forecasts leave out is left out on both sides.
+        """
+        ms = {each.setting: each.ms_per_token for each in self.forecasts if each.kind == kind}
+        return {setting: ms[PLAIN] / each for setting, each in ms.items() if not setting.plain and PLAIN in ms}
+
 
 @dataclass(frozen=True, slots=True)
 class Choice:
@@ -202,6 +233,11 @@ class Choice:
     def advised(self) -> Setting:
         """The setting to use: plain decoding unless the verdict is "on"."""
         return self.setting if self.setting is not None and self.verdict == "on" else PLAIN
+
+    @property
+    def small_gain(self) -> bool:
+        """Whether "on" rests on so little that another prompt may well undo it."""
+        return self.verdict == "on" and self.speedup is not None and self.speedup < 1.0 + SMALL_GAIN
 
 
 @dataclass(frozen=True, slots=True)

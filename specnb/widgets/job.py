@@ -7,26 +7,28 @@ import threading
 import ipywidgets
 
 from .. import messages
+from ..alone import after_others
 from .worker import Worker
 
 
 class JobWidget:
     """Runs ``_work`` in the worker thread; a subclass sets ``view`` and puts the two buttons and ``status`` into it.
 
-    A new one ends the one of its kind before, so that re-running the cell is safe.
+    A new one ends the one of its kind before, so that re-running the cell is safe. Where another thread lets a model
+    work, the job waits for its turn, and says so; Stop ends the waiting, too.
     """
 
-    view: ipywidgets.Widget
+    view: ipywidgets.Widget | None = None
+    """None until the subclass has built it."""
     _current: JobWidget | None = None
     _taking_over = threading.Lock()
 
     def __init__(self, start_button: ipywidgets.Button, ready: str) -> None:
-        kind = type(self)
+        kind, self._worker = type(self), Worker()
         with JobWidget._taking_over:
             if kind._current is not None:
                 kind._current.close()
             kind._current = self
-        self._worker = Worker()
         self._start_button = start_button
         self.stop_button = ipywidgets.Button(description=messages.STOP, icon="stop", disabled=True)
         self.status = ipywidgets.HTML(ready)
@@ -45,7 +47,8 @@ class JobWidget:
         """Ends the job under way and lets go of the lab, which stays open."""
         self._worker.stop()
         self._worker.wait(10.0)
-        self.view.close()
+        if self.view is not None:
+            self.view.close()
 
     def _start(self) -> bool:
         """False while a job is under way."""
@@ -53,12 +56,20 @@ class JobWidget:
 
     def _job(self) -> None:
         self._start_button.disabled, self.stop_button.disabled = True, False
+        ready = self.status.value
         try:
-            self._work()
+            with after_others(stopped=self._worker.stopped, on_wait=self._say_it_waits) as my_turn:
+                if my_turn:
+                    self._work()
+                else:
+                    self.status.value = ready
         except Exception as error:  # the reader sees every failure; a thread would swallow it
             self.status.value = messages.live_failed(str(error))
         finally:
             self._start_button.disabled, self.stop_button.disabled = False, True
+
+    def _say_it_waits(self) -> None:
+        self.status.value = messages.JOB_WAITS
 
     def _work(self) -> None:
         raise NotImplementedError

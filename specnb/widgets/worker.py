@@ -1,18 +1,13 @@
-"""One background thread for model work, so that a long run blocks neither the page nor other cells."""
+"""A background thread for one job at a time, so that a long run blocks neither the page nor other cells."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
 
-_one_job = threading.Lock()
-
 
 class Worker:
-    """Runs one job at a time, of all workers: two would share the cores, and perhaps the model, and time each other.
-
-    ``stopped`` is the question the job asks between its steps.
-    """
+    """``stopped`` is the question the job asks between its steps."""
 
     def __init__(self) -> None:
         self._stop = threading.Event()
@@ -27,24 +22,15 @@ class Worker:
         return self._stop.is_set()
 
     def start(self, job: Callable[[], None]) -> bool:
-        """Starts the job and returns True, or returns False while another one runs."""
+        """Starts the job and returns True, or returns False while this worker's last one runs."""
         # Two clicks may arrive on two threads at once.
         with self._starting:
             if self.busy:
                 return False
             self._stop.clear()
-            self._thread = threading.Thread(target=self._alone, args=(job,), name="specnb-worker", daemon=True)
+            self._thread = threading.Thread(target=job, name="specnb-worker", daemon=True)
             self._thread.start()
             return True
-
-    def _alone(self, job: Callable[[], None]) -> None:
-        while not _one_job.acquire(timeout=0.1):
-            if self.stopped():
-                return
-        try:
-            job()
-        finally:
-            _one_job.release()
 
     def stop(self) -> None:
         """Asks the job to end after its current step."""

@@ -246,3 +246,18 @@ def test_a_prompt_that_the_draft_does_not_know_is_refused_before_any_text():
             drafter.begin(prompt)
     drafter.begin([1, 2])
     assert len(drafter.propose(Context([1, 2]), Limits(k=3)).tokens) == 3
+
+
+def test_a_draft_ends_before_a_token_that_the_target_lacks():
+    """A draft may know some tokens more: ones that a fine-tuning added."""
+    whole, cut = (DraftModel(ToySession(n_vocab=8, seed=2), **known) for known in ({}, {"n_vocab": 6}))
+    beyond = 0
+    for first in range(6):
+        for second in range(6):
+            for drafter in (whole, cut):
+                drafter.begin((first, second))
+            theirs, ours = (drafter.propose(Context((first, second)), Limits(k=4)).tokens for drafter in (whole, cut))
+            at = next((i for i, token in enumerate(theirs) if token >= 6), len(theirs))
+            assert ours == theirs[:at]
+            beyond += at < len(theirs)
+    assert beyond, "it never wanted one"

@@ -1,7 +1,7 @@
 """What the drafters learn from: conversations the target wrote itself, and its hidden state at every token.
 
-A row is 512 tokens of several turns. ``learn`` marks the tokens worth learning from: those of
-answers, unless the answer has fallen into a loop there.
+A row is 512 tokens of several turns. Every token outside repetition loops teaches, those of the user's turns too: the
+target has a distribution there as well, and its states are paid for. Judged is what answers hold.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ WORK = Path(os.environ.get("SPECNB_TRAINING") or Path(__file__).parent / "work")
 
 LOOP_GRAM = 8
 """Tokens; a run of this many that its row has already held is taken for a loop."""
-LEAST_LEARNT = 0.25
-"""A row with a smaller share of tokens worth learning is dropped."""
+LEAST_ANSWERS = 0.25
+"""A row with a smaller share of answers outside loops is dropped."""
 HELD_OUT_ROWS = 96
 UNFINISHED = 75
 """Exit status of a stage that stopped at its time limit (EX_TEMPFAIL); calling it again goes on."""
@@ -35,10 +35,11 @@ PROMPT_GRAM = 12
 
 @dataclass(frozen=True)
 class Corpus:
-    """tokens: (rows, length), uint16. learn: the same shape, bool."""
+    """tokens: (rows, length), uint16. learn, answers: the same shape, bool; what teaches, and of it what is judged."""
 
     tokens: np.ndarray
     learn: np.ndarray
+    answers: np.ndarray
 
 
 def repeats(row: np.ndarray, gram: int = LOOP_GRAM) -> np.ndarray:
@@ -61,13 +62,14 @@ def load_corpus() -> Corpus:
     if not shards:
         raise SystemExit(f"There is no corpus in {WORK / 'corpus'}; run corpus.py first.")
     tokens = np.concatenate([shard["seq"] for shard in shards])
-    learn = np.concatenate([shard["ans"] for shard in shards])
-    learn &= ~np.stack([repeats(row) for row in tokens])
-    kept = np.flatnonzero(learn.mean(axis=1) >= LEAST_LEARNT)
+    learn = ~np.stack([repeats(row) for row in tokens])
+    answers = np.concatenate([shard["ans"] for shard in shards]) & learn
+    kept = np.flatnonzero(answers.mean(axis=1) >= LEAST_ANSWERS)
     kept = np.random.default_rng(0).permutation(kept)
-    tokens, learn = tokens[kept], learn[kept]
-    learn[holds_a_prompt(tokens)] = False
-    return Corpus(tokens, learn)
+    tokens, learn, answers = tokens[kept], learn[kept], answers[kept]
+    for mask in (learn, answers):
+        mask[holds_a_prompt(tokens)] = False
+    return Corpus(tokens, learn, answers)
 
 
 def holds_a_prompt(tokens: np.ndarray, gram: int = PROMPT_GRAM) -> np.ndarray:

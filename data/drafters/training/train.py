@@ -28,7 +28,7 @@ from specnb.records import LearningCurve, TrainingStage
 
 N_FREQUENT = 8192
 ROWS_AT_ONCE = 8
-POSITIONS_AT_ONCE = 1792
+POSITIONS_AT_ONCE = 2560
 FULL_VOCABULARY_POSITIONS = 128
 FIRST_LEARNT = 8
 """Positions at a row's start that teach nothing: an unrolled step has no predictions to read at the first of them."""
@@ -68,8 +68,8 @@ PLANS = {
 
 
 def frequent_tokens(corpus: Corpus) -> np.ndarray:
-    """The ids that the target writes most often, ascending. Shape (N_FREQUENT,)."""
-    counts = np.bincount(corpus.tokens[corpus.learn].astype(np.int64))
+    """The ids that the target answers with most often, ascending. Shape (N_FREQUENT,)."""
+    counts = np.bincount(corpus.tokens[corpus.answers].astype(np.int64))
     return np.sort(np.argsort(-counts, kind="stable")[:N_FREQUENT])
 
 
@@ -101,21 +101,33 @@ def rate_at(step: int, plan: Plan) -> float:
     return plan.rate * warm * (0.05 + 0.95 * 0.5 * (1 + math.cos(math.pi * step / plan.steps)))
 
 
-class Lesson:
-    """One batch: what goes in, and at which (row, position) pairs something is learnt."""
+def rows_at(step: int, n_rows: int) -> np.ndarray:
+    """Which rows a step learns from: all of them in a random order, then again in another one."""
+    epoch, batch = divmod(step, n_rows // ROWS_AT_ONCE)
+    order = np.random.default_rng((1, epoch)).permutation(n_rows)
+    return order[batch * ROWS_AT_ONCE :][:ROWS_AT_ONCE]
 
-    def __init__(self, corpus: Corpus, states: States, embedding: Tensor, rows: np.ndarray, furthest: int) -> None:
+
+class Lesson:
+    """One batch: what goes in, and at which (row, position) pairs something is learnt, or judged.
+
+    where: the corpus's ``learn`` or ``answers``.
+    """
+
+    def __init__(
+        self, corpus: Corpus, states: States, embedding: Tensor, rows: np.ndarray, furthest: int, where: np.ndarray
+    ) -> None:
         rows = np.sort(rows)
         tokens = torch.from_numpy(corpus.tokens[rows].astype(np.int64))
         self.embedded = F.embedding(tokens, embedding)
         self.states = states.read(rows).float()
-        self.learn = torch.from_numpy(corpus.learn[rows])
+        self._where = torch.from_numpy(where[rows])
         self._furthest = furthest
 
     def positions(self, most: int | None, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
-        """(rows, positions p) such that the token after state p + furthest belongs to an answer."""
-        usable = torch.zeros_like(self.learn)
-        usable[:, : -1 - self._furthest] = self.learn[:, 1 + self._furthest :]
+        """(rows, positions p) such that the token after state p + furthest counts."""
+        usable = torch.zeros_like(self._where)
+        usable[:, : -1 - self._furthest] = self._where[:, 1 + self._furthest :]
         usable[:, : self._furthest + FIRST_LEARNT] = False
         rows, positions = torch.nonzero(usable, as_tuple=True)
         if most is not None and len(rows) > most:
@@ -228,10 +240,10 @@ def main() -> None:
         first, before = saved["step"], saved["before"]
     furthest = plan.reach + plan.stride * (MEDUSA_HEADS - 1)
     exams = [
-        Exam.of(Lesson(corpus, states, embedding, np.arange(start, start + 8), furthest), all_rows)
+        Exam.of(Lesson(corpus, states, embedding, np.arange(start, start + 8), furthest, corpus.answers), all_rows)
         for start in range(0, HELD_OUT_ROWS, 8)
     ]
-    learnt = corpus.learn[HELD_OUT_ROWS : states.n_done]
+    learnt = corpus.answers[HELD_OUT_ROWS : states.n_done]
     n_rows, n_tokens = len(learnt), int(learnt.sum())
     if shipped:  # both took the corpus's first rows
         n_rows, n_tokens = max(n_rows, shipped.training.rows), max(n_tokens, shipped.training.tokens)
@@ -261,9 +273,9 @@ def main() -> None:
     for step in range(first, plan.steps):
         for group in optimiser.param_groups:
             group["lr"] = rate_at(step, plan)
-        rows = np.random.default_rng((1, before + step)).integers(HELD_OUT_ROWS, states.n_done, ROWS_AT_ONCE)
+        rows = HELD_OUT_ROWS + rows_at(before + step, states.n_done - HELD_OUT_ROWS)
         generator = torch.Generator().manual_seed(before + step)
-        lesson = Lesson(corpus, states, embedding, rows, furthest)
+        lesson = Lesson(corpus, states, embedding, rows, furthest, corpus.learn)
         if isinstance(net, Eagle):
             net.n_steps = 1 if step < plan.alone * plan.steps else EAGLE_STEPS
         loss = loss_of(net(lesson.embedded, lesson.states), lesson, plan, rows_out, all_rows, generator)
