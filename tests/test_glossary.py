@@ -23,6 +23,7 @@ WORDS = {
     "bonus token": r"\bbonus tokens?\b",
     "bootstrap": r"\bbootstrap\b",
     "break-even": r"\bbreaks?[ -]even\b",
+    "chain": r"\bchains?\b(?! of operations)",
     "cliff": r"\bcliffs?\b",
     "concurrency": r"\bconcurrency\b(?! control)|\brequests at once\b|\bunder load\b",
     "context length": r"\bcontext length\b|(?<=\*)context(?=\*)",
@@ -62,6 +63,7 @@ WORDS = {
     "time of a pass": r"(?-i:\bT\(N\))",
     "tokens in one pass": r"(?-i:(?<![\w(])N\b(?!\)))",
     "tokens per cycle": r"\btokens per cycle\b",
+    "tree": r"\btrees?\b",
     "weight format": r"\bweight formats?\b",
 }
 

@@ -13,7 +13,7 @@ rows are also saved for notebook 06.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from math import inf
 from statistics import mean, median
@@ -232,8 +232,7 @@ def _answer(timed: Timed, format: str, temperature: float, index: int) -> Answer
 def _rows(answers: list[Answer], costs: dict[str, Costs]) -> list[DrafterScore]:
     """Plain decoding in every format first; then a row a (format, temperature, drafter, kind)."""
     plain = _plain_speeds(answers)
-    coldest = min(temperature for _, temperature in plain)
-    fastest = max(median(speeds.values()) for (_, t), speeds in plain.items() if t == coldest)
+    fastest = _fastest(plain)
     rows = [
         DrafterScore(
             drafter=PLAIN,
@@ -244,7 +243,7 @@ def _rows(answers: list[Answer], costs: dict[str, Costs]) -> list[DrafterScore]:
             tokens_per_cycle=1.0,
             speedup=1.0,
             tokens_per_second=median(speeds.values()),
-            against_fastest_plain=median(speeds.values()) / fastest,
+            against_fastest_plain=median(speed / fastest(prompt) for prompt, speed in speeds.items()),
             prompts=len(speeds),
         )
         for (format, temperature), speeds in plain.items()
@@ -259,7 +258,6 @@ def _rows(answers: list[Answer], costs: dict[str, Costs]) -> list[DrafterScore]:
         before = plain[format, temperature]
         ratios = [a.emitted / a.seconds / before[a.prompt] for a in group]
         tested, first = sum(a.tested for a in group), sum(a.first_tested for a in group)
-        speed = median(a.emitted / a.seconds for a in group)
         guesses = [a.predicted for a in group if a.predicted is not None]
         rows.append(
             DrafterScore(
@@ -275,12 +273,22 @@ def _rows(answers: list[Answer], costs: dict[str, Costs]) -> list[DrafterScore]:
                 predicted=median(guesses) if guesses and kind != LOOPS else None,
                 speedup=median(ratios),
                 speedup_ci=median_interval(ratios),
-                tokens_per_second=speed,
-                against_fastest_plain=speed / fastest,
+                tokens_per_second=median(a.emitted / a.seconds for a in group),
+                against_fastest_plain=median(a.emitted / a.seconds / fastest(a.prompt) for a in group),
                 prompts=len(group),
             )
         )
     return rows
+
+
+def _fastest(plain: dict[tuple[str, float], dict[int, float]]) -> Callable[[int], float]:
+    """Prompt -> tokens per second of greedy plain decoding in the format that is fastest at it.
+
+    Where that format did not write the prompt, the median over those it did.
+    """
+    coldest = min(temperature for _, temperature in plain)
+    speeds = max((of for (_, t), of in plain.items() if t == coldest), key=lambda of: median(of.values()))
+    return lambda prompt: speeds.get(prompt) or median(speeds.values())
 
 
 def _plain_speeds(answers: list[Answer]) -> dict[tuple[str, float], dict[int, float]]:

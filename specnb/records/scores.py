@@ -81,8 +81,8 @@ class DrafterScore:
 
     kind: of prompt; "all" for plain decoding, "loops" for answers that fell into a repetition loop. k: its median.
     alpha, alpha_first: live, over the chain and of each draft's first token. speedup: over plain decoding in the same
-    format, median over prompts, and its 95 % interval. against_fastest_plain: tokens per second over plain decoding's
-    in the format where that is fastest.
+    format, median over prompts, and its 95 % interval. against_fastest_plain: the same over greedy plain decoding in
+    the format where that is fastest.
     """
 
     drafter: str
