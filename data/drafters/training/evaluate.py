@@ -27,7 +27,8 @@ WHAT = {
     "distilled": "A draft model of four layers, started from layers 0, 1, 2 and 29 of its target and distilled from "
     "it.",
     "eagle": "One layer over the target's hidden states and the next token's embedding, started from its layer 29 and "
-    "unrolled six times over its own predictions while training.",
+    "unrolled six times over its own predictions while training. In its last stage the user's turns taught as well as "
+    "the answers.",
     "medusa": "Four residual blocks over one hidden state; head j guesses the token j places after the pending one.",
 }
 DATA = (
