@@ -528,8 +528,8 @@ class Lab:
         self._keep_states()
         if kind == drafters.Medusa.name:
             return drafters.Medusa(session, weights.matrix("blocks.weight"), weights.vocabulary)
-        projection = weights.matrix("projection.weight")
-        return drafters.Eagle(session, projection, embedding, weights.vocabulary, longest_k=weights.longest_k)
+        projection, typical = weights.matrix("projection.weight"), weights.matrix("typical.weight")
+        return drafters.Eagle(session, projection, embedding, typical, weights.vocabulary, longest_k=weights.longest_k)
 
     def _draft_path(self) -> Path:
         """The reader's draft; without one the distilled draft of the embedded model, for any other a layer subset."""

@@ -244,6 +244,23 @@ def test_a_sweep_compares_with_plain_decoding_of_as_many():
         sweep.gain("d", 4)
 
 
+def test_the_price_is_of_the_passes_alone_and_only_of_those_that_all_shared():
+    def shared(verify_s: float, *, sequences: int = 2) -> SharedPass:
+        return SharedPass(sequences, 8, 6, 4, 3, 5, draft_s=7.0, verify_s=verify_s, other_s=9.0)
+
+    plain = LoadRun(2, "none", 0, 9, (shared(0.1), shared(0.2), shared(0.3), shared(9.0, sequences=1)))
+    drafting = LoadRun(2, "d", 3, 9, (shared(0.5), shared(9.0, sequences=1)))
+    assert LoadSweep((plain, drafting)).price("d", 2) == pytest.approx(2.5)
+    empty = LoadRun(2, "e", 3, 9, (shared(9.0, sequences=1),))
+    with pytest.raises(ValueError, match="'e' with 2 sequences has no pass that all of them shared"):
+        LoadSweep((plain, empty)).price("e", 2)
+
+
+def test_the_prices_are_told_side_by_side():
+    told = messages.load_prices_table({1: 1.5, 16: 2.0}, {1: 1.5, 16: 4.0})
+    assert told.splitlines()[2:] == ["| 1 | 1.50× | 1.50× | +0.0% |", "| 16 | 2.00× | 4.00× | −50.0% |"]
+
+
 @pytest.mark.model
 def test_speculation_under_load_is_measured_with_the_alpha_it_was_given(embedded):
     with Lab(str(embedded), format="Q4_0", threads=1) as lab:

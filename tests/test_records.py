@@ -254,14 +254,6 @@ def test_penalties_leave_sampling_greedy_or_not():
     assert not Sampling(temperature=0.5, penalties=Penalties()).greedy
 
 
-def test_a_learning_curve_tells_what_each_doubling_brought():
-    four_times_as_long = LearningCurve(
-        "eagle", (TrainingStage(100, 8, (0.30, 0.2)), TrainingStage(400, 8, (0.36, 0.3)))
-    )
-    assert four_times_as_long.per_doubling == pytest.approx(0.03)
-    assert LearningCurve("eagle", four_times_as_long.stages[:1]).per_doubling is None
-
-
 @pytest.mark.parametrize("steps", [(400, 100), (100, 100), (0, 100)])
 def test_stages_of_training_come_one_after_the_other(steps):
     with pytest.raises(ValueError, match="each after the last"):

@@ -150,8 +150,12 @@ def medusa_tensors() -> Tensors:
 
 
 def eagle_tensors() -> Tensors:
-    projection = np.random.default_rng(5).normal(size=(N_EMBD, 2 * N_EMBD)).astype(np.float32)
-    return {**layers_of(random_tensors(), [1]), "projection.weight": projection}
+    random = np.random.default_rng(5)
+    return {
+        **layers_of(random_tensors(), [1]),
+        "projection.weight": random.normal(size=(N_EMBD, 5 * N_EMBD)).astype(np.float32),
+        "typical.weight": random.normal(size=(len(VOCABULARY), N_EMBD)).astype(np.float32),
+    }
 
 
 TENSORS: Mapping[str, Callable[[], Tensors]] = {

@@ -1,7 +1,7 @@
 """Every drafter against plain decoding, on prompts kept out of all training: alpha, gamma, tokens per cycle, speedup.
 
-For each weight format, prompt kind and temperature a drafter gets the k >= 1 that its own costs,
-measured apart, and its alpha in a pilot run ask for. Then plain decoding and all drafters write
+For each weight format, prompt kind and temperature a drafter gets the k >= 1 that its own costs, the
+staircase as it is just then and its alpha in a pilot run ask for. Then plain decoding and all drafters write
 the same prompts at once, in turns (``specnb.turns``); a speedup is the median over prompts of (speculative / plain)
 tokens per second, with a bootstrap interval over prompts. Answers that fall into a repetition
 loop flatter every drafter and stand in rows of their own (kind "loops").
@@ -79,6 +79,17 @@ class Costs:
 
 
 @dataclass(frozen=True, slots=True)
+class Pilots:
+    """Of one kind of prompt. runs: drafter -> its runs. verify_ms: T(N) as it was then, for a machine's speed drifts.
+
+    Without drafters there is no staircase to choose a k by.
+    """
+
+    runs: dict[str, list[Run]]
+    verify_ms: dict[int, float]
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """prompts: indices in HELD_OUT. drafters: (format, temperature) -> those to try there."""
 
@@ -94,6 +105,7 @@ def run(*, quick: bool) -> dict[str, object]:
     plan = _quick_plan() if quick else _full_plan()
     journal = None if quick else Journal(models.cache_folder() / "bench-drafters.jsonl", key=_key())
     answers = [Answer(**answer) for entry in journal.entries() for answer in entry] if journal else []
+    longest_staircase = 5.0 if quick else 20.0
     with Lab(n_ctx=1024) as lab:
         costs = {}
         for format in plan.formats:
@@ -101,19 +113,17 @@ def run(*, quick: bool) -> dict[str, object]:
             lab.drafter(drafters.Eagle.name)  # from now on the target keeps its states, for plain decoding as well
             here = {temperature: names for (f, temperature), names in plan.drafters.items() if f == format}
             drafting = dict.fromkeys(name for names in here.values() for name in names)
-            costs[format] = _costs(
-                lab, drafting, rounds=1 if quick else COST_ROUNDS, max_seconds=5.0 if quick else 20.0
-            )
+            costs[format] = _costs(lab, drafting, rounds=1 if quick else COST_ROUNDS, max_seconds=longest_staircase)
             for temperature, names in here.items():
-                pilots: dict[str, dict[str, list[Run]]] = {}
+                pilots: dict[str, Pilots] = {}
                 for index in plan.prompts if names else plan.prompts[::PLAIN_STEP]:
                     if any((a.format, a.temperature, a.prompt) == (format, temperature, index) for a in answers):
                         continue
                     kind = HELD_OUT[index].kind
                     if kind not in pilots:
                         of_kind = [i for i in plan.prompts if HELD_OUT[i].kind == kind]
-                        pilots[kind] = _pilots(lab, of_kind, temperature, names)
-                    fresh = _race(lab, index, temperature, names, pilots[kind], costs[format])
+                        pilots[kind] = _pilots(lab, of_kind, temperature, names, max_seconds=longest_staircase)
+                    fresh = _race(lab, index, temperature, names, pilots[kind], costs[format].draft_ms)
                     answers += fresh
                     if journal:
                         journal.add([asdict(answer) for answer in fresh])
@@ -137,7 +147,8 @@ def _full_plan() -> Plan:
 
 def _key() -> str:
     """Answers of another build of llama.cpp or of other weights do not count."""
-    return f"in turns {backend.build_info()} {[trained.load(trained.path_of(kind)).digest for kind in trained.KINDS]}"
+    digests = [trained.load(trained.path_of(kind)).digest for kind in trained.KINDS]
+    return f"in turns, k by the staircase of the hour, {backend.build_info()} {digests}"
 
 
 def _quick_plan() -> Plan:
@@ -150,22 +161,29 @@ def _sampling(temperature: float, prompt: int) -> Sampling:
     return Sampling() if temperature == 0.0 else Sampling(temperature=temperature, seed=100 + prompt)
 
 
-def _pilots(lab: Lab, indices: Sequence[int], temperature: float, names: Sequence[str]) -> dict[str, list[Run]]:
-    """Drafter -> one run for each of a kind's first prompts, for its alpha only."""
-    return {
+def _pilots(
+    lab: Lab, indices: Sequence[int], temperature: float, names: Sequence[str], *, max_seconds: float
+) -> Pilots:
+    """One run of each drafter for each of a kind's first prompts, for its alpha only."""
+    runs = {
         name: [
             lab.run(HELD_OUT[i], name, k=PILOT_K, sampling=_sampling(temperature, i), max_tokens=MAX_TOKENS)
             for i in indices[:PILOT_PROMPTS]
         ]
         for name in names
     }
+    return Pilots(runs, _staircase(lab, max_seconds) if names else {})
+
+
+def _staircase(lab: Lab, max_seconds: float) -> dict[int, float]:
+    return dict(lab.staircase(precision=0.05, max_seconds=max_seconds).median_ms)
 
 
 def _costs(lab: Lab, names: Iterable[str], *, rounds: int, max_seconds: float) -> Costs:
     """A drafter costs the median of some rounds over all drafters: a disturbance of seconds spoils one round only."""
     found = [{name: lab.draft_ms(name, HELD_OUT[0], k=PILOT_K) for name in names} for _ in range(rounds)]
     draft_ms = {name: median(each[name] for each in found) for name in found[0]}
-    return Costs(dict(lab.staircase(precision=0.05, max_seconds=max_seconds).median_ms), draft_ms)
+    return Costs(_staircase(lab, max_seconds), draft_ms)
 
 
 def _best_k(
@@ -188,14 +206,14 @@ def _race(
     index: int,
     temperature: float,
     names: tuple[str, ...],
-    pilots: dict[str, list[Run]],
-    costs: Costs,
+    pilots: Pilots,
+    draft_ms: dict[str, float],
 ) -> list[Answer]:
     """Plain decoding and every drafter on one prompt, in turns."""
     prompt, sampling = HELD_OUT[index], _sampling(temperature, index)
     predicted: dict[Setting, float | None] = {PLAIN_SETTING: None}
     for name in names:
-        k, speedup = _best_k(pilots[name], costs.draft_ms[name], costs.verify_ms, _longest_k(name))
+        k, speedup = _best_k(pilots.runs[name], draft_ms[name], pilots.verify_ms, _longest_k(name))
         predicted[Setting(name, k)] = speedup
     timed = lab.in_turns(prompt, tuple(predicted), sampling=sampling, max_tokens=MAX_TOKENS, seed=index)
     return [

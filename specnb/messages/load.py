@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from .speedups import PREDICTED
-from .writing import counted, listed, speedup, tokens
+from .writing import change, counted, listed, speedup, tokens
 
 
 def foretold(alpha: float) -> str:
@@ -53,3 +53,13 @@ def load_alt(measured: Mapping[str, Mapping[int, float]], predicted: Mapping[str
         )
         told.append(f"{drafter}: {points}.")
     return " ".join(["Speedup over plain decoding by the number of sequences.", *told])
+
+
+def load_prices_table(foretold: Mapping[int, float], had: Mapping[int, float]) -> str:
+    """A Markdown table. sequences -> price: by T(N) of one sequence, and as the shared passes had it."""
+    rows = [
+        f"| {count} | {speedup(foretold[count])} | {speedup(had[count])} | {change(foretold[count] / had[count] - 1)} |"
+        for count in sorted(had)
+    ]
+    head = "| sequences | price by T(N) of one | price in the shared passes | T(N) is off by |"
+    return "\n".join([head, "|---|---|---|---|", *rows])

@@ -49,7 +49,11 @@ FLOWS = (
     Flow("ngram_simple", "the text so far", ("copies what followed\nthe same tokens",), "all at once, no model"),
     Flow("distilled\n(Two-Model)", "the text so far", ("a small model,\na pass a token",), "reads its own token", True),
     Flow(
-        "eagle", "target's last state\nand pending token", ("one layer,\na step a token",), "reads its own state", True
+        "eagle",
+        "last state, pending token\nand its state before",
+        ("one layer,\na step a token",),
+        "reads its own state",
+        True,
     ),
     Flow("medusa", "target's last state", ("head 1", "head 2", "head 3"), "all in one product"),
     Flow("layer_skip", "the text so far", ("some target layers,\na pass a token",), "reads its own token", True),

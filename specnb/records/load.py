@@ -103,3 +103,18 @@ class LoadSweep:
     def gain(self, drafter: str, sequences: int) -> float:
         """Times as fast as plain decoding of as many sequences, by medians. KeyError where either was not run."""
         return median(self.speeds(drafter, sequences)) / median(self.speeds("none", sequences))
+
+    def price(self, drafter: str, sequences: int) -> float:
+        """Time of one of its passes in plain ones of as many sequences, by medians, as these runs had it.
+
+        T(N) of a single sequence foretells it; here the rows are of several. KeyError as ``gain``;
+        ValueError where no pass was shared by all.
+        """
+        drafting, plain = (self._pass_s(each, sequences) for each in (drafter, "none"))
+        return drafting / plain
+
+    def _pass_s(self, drafter: str, sequences: int) -> float:
+        passes = [each.verify_s for run in self.of(drafter, sequences) for each in run.full]
+        if not passes:
+            raise ValueError(f"{drafter!r} with {sequences} sequences has no pass that all of them shared.")
+        return median(passes)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import log2
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,14 +64,6 @@ class LearningCurve:
             raise ValueError(
                 f"The stages of training of {self.drafter!r} end after {steps} steps: each after the last."
             )
-
-    @property
-    def per_doubling(self) -> float | None:
-        """How much the first position's agreement rose each time the steps doubled; None with fewer than two stages."""
-        if len(self.stages) < 2:
-            return None
-        first, last = self.stages[0], self.stages[-1]
-        return (last.agreement[0] - first.agreement[0]) / log2(last.steps / first.steps)
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,8 +28,17 @@ SAMPLINGS = [Sampling(), Sampling(temperature=0.7, seed=1), Sampling(temperature
 ALL = np.arange(N_VOCAB)
 
 
-def eagle(session: ToyVectorSession, vocabulary: np.ndarray = ALL, *, longest_k: int = 16) -> Eagle:
-    return Eagle(session, TOKEN_AND_NEXT, embedding, vocabulary, longest_k=longest_k)
+TYPICAL = np.array([(7 * token % 5, token % 3) for token in range(N_VOCAB)], dtype=np.float32)
+
+
+def eagle(
+    session: ToyVectorSession,
+    vocabulary: np.ndarray = ALL,
+    *,
+    projection: np.ndarray = TOKEN_AND_NEXT,
+    longest_k: int = 16,
+) -> Eagle:
+    return Eagle(session, projection, embedding, TYPICAL[vocabulary], vocabulary, longest_k=longest_k)
 
 
 def head_of(seed: int, **options: int) -> Eagle:
@@ -60,20 +69,31 @@ class Remembering(ToyVectorSession):
         return all_seen
 
 
-MIXED = np.array([[1, 2, 1, 0], [2, 1, 3, 0]], dtype=np.float32)
-"""A projection in which every part of the state counts."""
+MIXED = np.array([[1, 2, 1, 0, 1, 3, 2, 1, 3, 1], [2, 1, 3, 0, 2, 1, 1, 5, 1, 4]], dtype=np.float32)
+"""A projection in which every part of what the head knows counts."""
 
 
 def brute_force(context: Context, k: int, p_min: float, vocabulary: np.ndarray = ALL) -> Draft:
     """The draft of a session that has been fed nothing before, one position a pass."""
     session = Remembering(N_VOCAB, seed=1)
 
-    def feed(state: Sequence[float], token: int) -> None:
-        vector = [2 * state[1] + state[0] + token, 2 * state[0] + state[1] + 3 * token]
+    def recall(*read: int, n_read: int) -> Sequence[float]:
+        ends = (i for i in reversed(range(n_read)) if tuple(context.tokens[: i + 1][-len(read) :]) == read)
+        return next((context.states[i] for i in ends), (0, 0))
+
+    def feed(state: Sequence[float], before: int, token: int, n_read: int) -> None:
+        a, b = TYPICAL[token] if token in vocabulary else (0, 0)
+        c, d = recall(token, n_read=n_read)
+        e, f = recall(before, token, n_read=n_read)
+        vector = [
+            state[0] + 2 * state[1] + token + a + 3 * b + 2 * c + d + 3 * e + f,
+            2 * state[0] + state[1] + 3 * token + 2 * a + b + c + 5 * d + e + 4 * f,
+        ]
         session.extend(np.array([vector], dtype=np.float32))
 
-    for state, following in zip(context.states, context.tokens[1:], strict=True):
-        feed(state, following)
+    n_known = len(context.tokens) - 1
+    for i in range(n_known):
+        feed(context.states[i], *context.tokens[i : i + 2], n_read=i + 1)
     tokens: list[int] = []
     confidences: list[float] = []
     while session.n_tokens and len(tokens) < k:
@@ -84,7 +104,7 @@ def brute_force(context: Context, k: int, p_min: float, vocabulary: np.ndarray =
             break
         tokens.append(int(vocabulary[logits.index(ten[0])]))
         confidences.append(confidence)
-        feed(session.states[-1], tokens[-1])
+        feed(session.states[-1], *(*context.tokens, *tokens)[-2:], n_read=n_known)
     return Draft(tuple(tokens), tuple(confidences))
 
 
@@ -208,7 +228,7 @@ def test_catching_up_twice_costs_nothing_the_second_time():
 
 
 def test_catching_up_after_a_draft_replaces_what_was_made_up():
-    head = Eagle(Remembering(N_VOCAB, seed=1), MIXED, embedding, ALL, longest_k=16)
+    head = eagle(Remembering(N_VOCAB, seed=1), projection=MIXED)
     context = context_of((3, 1, 4))
     head.propose(context, Limits(k=4))
     assert head.session.n_tokens == 2 + 3
@@ -243,7 +263,7 @@ def test_along_a_growing_text_it_drafts_what_a_head_made_afresh_does(p_min, voca
     for _ in range(40):
         k = dice.choice([1, 2, 3, 5])
         tokens = [dice.randrange(N_VOCAB) for _ in range(dice.choice([1, 2, 7]))]
-        head = Eagle(Reduced(N_VOCAB, seed=1), MIXED, embedding, vocabulary, longest_k=16)
+        head = eagle(Reduced(N_VOCAB, seed=1), vocabulary, projection=MIXED)
         head.begin(tokens)
         if dice.random() < 0.5:
             head.catch_up(context_of(tokens))
@@ -262,7 +282,7 @@ def test_along_a_growing_text_it_drafts_what_a_head_made_afresh_does(p_min, voca
 
 
 def test_a_text_that_did_not_grow_is_drafted_again_the_same():
-    head = Eagle(Remembering(N_VOCAB, seed=1), MIXED, embedding, ALL, longest_k=16)
+    head = eagle(Remembering(N_VOCAB, seed=1), projection=MIXED)
     context = context_of((3, 1, 4))
     first = head.propose(context, Limits(k=4))
     assert head.propose(context, Limits(k=4)) == first

@@ -14,7 +14,7 @@ from specnb.toy import ToySampler, ToySession
 
 N_VOCAB = 12  # more than the ten candidates of a confidence
 
-TOKEN_AND_NEXT = np.array([[0, 1, 0, 0], [0, 0, 1, 0]], dtype=np.float32)
+TOKEN_AND_NEXT = np.array([[0, 1, *[0] * 8], [0, 0, 1, *[0] * 7]], dtype=np.float32)
 """An EAGLE projection that picks the token out of the toy's state and the next one out of ``embedding``."""
 
 

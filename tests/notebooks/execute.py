@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import base64
 import os
+import re
 import sys
 from datetime import date
 from pathlib import Path
@@ -48,11 +49,21 @@ def execute(file: Path, *, times: int = 1) -> nbformat.NotebookNode:
     return cleaned(notebook)
 
 
+def guesses(cell: nbformat.NotebookNode) -> bool:
+    """Whether a cell compares the reader's guess with the answer, and so tells the answer."""
+    return cell.cell_type == "code" and re.search(r"^predict\(", cell.source, re.MULTILINE) is not None
+
+
 def cleaned(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
-    """Without what only this execution knows: widget models, timings of cells."""
+    """Without what only this execution knows (widget models, timings of cells); answers to guesses folded away.
+
+    JupyterLab unfolds the output of a cell that is run.
+    """
     notebook.metadata.pop("widgets", None)
     for cell in notebook.cells:
         cell.metadata.pop("execution", None)
+        if guesses(cell):
+            cell.metadata.setdefault("jupyter", {})["outputs_hidden"] = True
         for output in cell.get("outputs", []):
             # A widget view without its model shows an error box; the static figure before it stays.
             output.get("data", {}).pop("application/vnd.jupyter.widget-view+json", None)

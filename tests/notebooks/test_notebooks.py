@@ -8,7 +8,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from .execute import execute, illustrated
+from .execute import execute, guesses, illustrated
 
 NOTEBOOKS = sorted((Path(__file__).resolve().parents[2] / "notebooks").glob("*.ipynb"))
 MOST_LINES = 25
@@ -71,6 +71,14 @@ def test_committed_outputs_are_clean(file: Path):
 def test_committed_notebook_was_run_top_to_bottom(file: Path):
     code = [cell for cell in nbformat.read(file, as_version=4).cells if cell.cell_type == "code"]
     assert [cell.execution_count for cell in code] == list(range(1, len(code) + 1))
+
+
+@EACH
+def test_no_answer_is_open_to_see_before_the_guess(file: Path):
+    asking = [cell for cell in nbformat.read(file, as_version=4).cells if guesses(cell)]
+    assert asking, "it asks for no prediction"
+    for cell in asking:
+        assert cell.metadata.get("jupyter", {}).get("outputs_hidden"), cell.source
 
 
 @EACH

@@ -22,6 +22,7 @@ from specnb.prompts import HELD_OUT, PROMPTS
 WORK = Path(os.environ.get("SPECNB_TRAINING") or Path(__file__).parent / "work")
 """Corpus, states and checkpoints: some gigabytes, never committed."""
 
+N_FREQUENT = 8192
 LOOP_GRAM = 8
 """Tokens; a run of this many that its row has already held is taken for a loop."""
 LEAST_ANSWERS = 0.25
@@ -72,6 +73,12 @@ def load_corpus() -> Corpus:
     return Corpus(tokens, learn, answers)
 
 
+def frequent_tokens(corpus: Corpus) -> np.ndarray:
+    """The ids that the target answers with most often, ascending. Shape (N_FREQUENT,)."""
+    counts = np.bincount(corpus.tokens[corpus.answers].astype(np.int64))
+    return np.sort(np.argsort(-counts, kind="stable")[:N_FREQUENT])
+
+
 def holds_a_prompt(tokens: np.ndarray, gram: int = PROMPT_GRAM) -> np.ndarray:
     """Which rows share a run of ``gram`` tokens with a prompt that drafters are judged by. Shape (rows,), bool."""
     runs: set[bytes] = set()
@@ -88,24 +95,33 @@ def stop_unfinished(where: str) -> NoReturn:
 
 
 class States:
-    """The target's post-norm hidden states, one file of bfloat16 for all rows, filled shard by shard."""
+    """The target's post-norm hidden states, one file of bfloat16 for all rows, filled shard by shard in any order."""
 
     def __init__(self, n_rows: int, length: int, n_embd: int) -> None:
-        self._shape = (n_rows, length, n_embd)
         self._path = WORK / "states.bf16"
-        self._done = WORK / "states.done"
+        self._done = WORK / "states.done.npy"
         WORK.mkdir(exist_ok=True)
         mode = "r+" if self._path.exists() else "w+"
-        self._bits = np.memmap(self._path, dtype=np.int16, mode=mode, shape=self._shape)
+        self._bits = np.memmap(self._path, dtype=np.int16, mode=mode, shape=(n_rows, length, n_embd))
+        self._is_done = np.load(self._done) if self._done.exists() else np.zeros(n_rows, dtype=bool)
+
+    def missing(self, first: int) -> np.ndarray:
+        """Numbers of the rows still to be written: the held-out ones, those from ``first`` on, the others."""
+        order = np.concatenate([np.arange(HELD_OUT_ROWS), np.arange(first, len(self._is_done)), np.arange(first)])
+        _, where = np.unique(order, return_index=True)
+        order = order[np.sort(where)]
+        return order[~self._is_done[order]]
 
     @property
-    def n_done(self) -> int:
-        """Rows written so far; they are written in order."""
-        return int(self._done.read_text()) if self._done.exists() else 0
+    def learnable(self) -> np.ndarray:
+        """Numbers of the rows that are written and not held out, ascending."""
+        done = np.flatnonzero(self._is_done)
+        return done[done >= HELD_OUT_ROWS]
 
-    def write(self, start: int, states: Tensor) -> None:
-        self._bits[start : start + len(states)] = states.bfloat16().view(torch.int16).numpy()
-        self._done.write_text(str(start + len(states)))
+    def write(self, rows: np.ndarray, states: Tensor) -> None:
+        self._bits[rows] = states.bfloat16().view(torch.int16).numpy()
+        self._is_done[rows] = True
+        np.save(self._done, self._is_done)
 
     def read(self, rows: np.ndarray) -> Tensor:
         """(len(rows), length, n_embd), bfloat16."""

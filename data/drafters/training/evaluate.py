@@ -1,4 +1,4 @@
-"""Stage 5: live alpha of the shipped drafters on prompts kept out of their corpus; writes their cards.
+"""Stage 6: live alpha of the shipped drafters on prompts kept out of their corpus; writes their cards.
 
     python data/drafters/training/evaluate.py
 
@@ -26,9 +26,11 @@ GROUPS = {
 WHAT = {
     "distilled": "A draft model of four layers, started from layers 0, 1, 2 and 29 of its target and distilled from "
     "it.",
-    "eagle": "One layer over the target's hidden states and the next token's embedding, started from its layer 29 and "
-    "unrolled six times over its own predictions while training. In its last stage the user's turns taught as well as "
-    "the answers.",
+    "eagle": "One layer over the target's hidden state and what is known of the next token: its embedding, its typical "
+    "state (`training/typical.py`), and the states where the target read it last, and read it last behind the same "
+    "token. Started from the target's layer 29 and unrolled six times over its own predictions while training. From "
+    "step 2,100 on the user's turns taught as well as the answers; before step 2,900 it knew of the next token the "
+    "embedding alone.",
     "medusa": "Four residual blocks over one hidden state; head j guesses the token j places after the pending one.",
 }
 DATA = (

@@ -1,4 +1,4 @@
-"""Stage 4: writes a trained drafter as the GGUF that ships, without anything the target has already.
+"""Stage 5: writes a trained drafter as the GGUF that ships, without anything the target has already.
 
 python data/drafters/training/export.py eagle|distilled|medusa
 """
@@ -10,10 +10,10 @@ import argparse
 import gguf
 import numpy as np
 import torch
-from dataset import WORK, load_corpus
+from dataset import WORK, frequent_tokens, load_corpus
 from gguf import GGMLQuantizationType as Format
 from networks import EAGLE_STEPS, MEDUSA_HEADS
-from train import PLANS, frequent_tokens
+from train import PLANS
 
 from specnb import models, trained
 
@@ -22,7 +22,7 @@ _TYPE = gguf.GGUFValueType
 
 
 def tensors_of(kind: str, net: dict[str, torch.Tensor]) -> list[tuple[str, np.ndarray, Format]]:
-    """(name as llama.cpp calls it, data, format) of what was trained. Matrices of layers are Q8_0."""
+    """(name as llama.cpp calls it, data, format) of what was trained. Layers and typical states are Q8_0."""
     named = []
     if kind == "eagle":
         net = {**net, "projection": net["mixing"] * net["input_scale"]}
@@ -34,7 +34,7 @@ def tensors_of(kind: str, net: dict[str, torch.Tensor]) -> list[tuple[str, np.nd
             key = key.replace("layer.", "blk.0.")
         elif key.startswith("layers."):
             key = key.replace("layers.", "blk.")
-        if key.startswith("blk.") and data.ndim == 2:
+        if key == "typical" or (key.startswith("blk.") and data.ndim == 2):
             named.append((f"{key}.weight", gguf.quantize(data, Format.Q8_0), Format.Q8_0))
         elif data.ndim > 1:
             named.append((f"{key}.weight", data.astype(np.float16), Format.F16))

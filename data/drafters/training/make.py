@@ -44,6 +44,7 @@ def stage(script: str, *arguments: str) -> None:
 def main() -> None:
     stage("corpus.py")
     stage("states.py")
+    stage("typical.py")
     for kind in KINDS:
         stage("train.py", kind)
         stage("export.py", kind)

@@ -1,4 +1,4 @@
-"""Stage 3: trains one drafter on the target's states. Resumable: a checkpoint every few minutes.
+"""Stage 4: trains one drafter on the target's states. Resumable: a checkpoint every few minutes.
 
     python data/drafters/training/train.py eagle|distilled|medusa [--minutes 40] [--further STEPS]
 
@@ -18,7 +18,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 import torch.nn.functional as F
-from dataset import HELD_OUT_ROWS, WORK, Corpus, States, load_corpus, stop_unfinished
+import typical
+from dataset import HELD_OUT_ROWS, WORK, Corpus, States, frequent_tokens, load_corpus, stop_unfinished
 from networks import EAGLE_STEPS, MEDUSA_HEADS, Distilled, Eagle, Medusa, stream_scale
 from smollm import PRODUCTS, Teacher, Weights
 from torch import Tensor, nn
@@ -26,7 +27,6 @@ from torch import Tensor, nn
 from specnb import machine, models, store, trained
 from specnb.records import LearningCurve, TrainingStage
 
-N_FREQUENT = 8192
 ROWS_AT_ONCE = 8
 POSITIONS_AT_ONCE = 2560
 FULL_VOCABULARY_POSITIONS = 128
@@ -67,12 +67,6 @@ PLANS = {
 }
 
 
-def frequent_tokens(corpus: Corpus) -> np.ndarray:
-    """The ids that the target answers with most often, ascending. Shape (N_FREQUENT,)."""
-    counts = np.bincount(corpus.tokens[corpus.answers].astype(np.int64))
-    return np.sort(np.argsort(-counts, kind="stable")[:N_FREQUENT])
-
-
 def build(kind: str, weights: Weights, corpus: Corpus) -> nn.Module:
     length = corpus.tokens.shape[1]
     if kind == "distilled":
@@ -80,7 +74,9 @@ def build(kind: str, weights: Weights, corpus: Corpus) -> nn.Module:
     if kind == "medusa":
         return Medusa(weights)
     teacher = Teacher(weights, max_length=length)
-    return Eagle(weights, length, stream_scale(teacher, torch.from_numpy(corpus.tokens[:4].astype(np.int64))))
+    scale = stream_scale(teacher, torch.from_numpy(corpus.tokens[:4].astype(np.int64)))
+    states = torch.from_numpy(np.load(typical.STATES))
+    return Eagle(weights, length, scale, torch.from_numpy(frequent_tokens(corpus)), states)
 
 
 @torch.no_grad()
@@ -89,7 +85,8 @@ def take_shipped(net: nn.Module, weights: trained.Weights) -> None:
     for key, parameter in net.named_parameters():
         name = key.replace("layers.", "blk.") if key.startswith("layers.") else key.replace("layer.", "blk.0.")
         if key == "mixing":
-            value = torch.from_numpy(weights.matrix("projection.weight").copy()) / net.input_scale
+            value = torch.from_numpy(weights.matrix("projection.weight").copy())
+            value = F.pad(value, (0, len(net.input_scale) - value.shape[1])) / net.input_scale
         else:
             value = torch.from_numpy(weights.matrix(f"{name}.weight").copy())
         parameter.copy_(value.reshape(parameter.shape))
@@ -101,10 +98,10 @@ def rate_at(step: int, plan: Plan) -> float:
     return plan.rate * warm * (0.05 + 0.95 * 0.5 * (1 + math.cos(math.pi * step / plan.steps)))
 
 
-def rows_at(step: int, n_rows: int) -> np.ndarray:
-    """Which rows a step learns from: all of them in a random order, then again in another one."""
-    epoch, batch = divmod(step, n_rows // ROWS_AT_ONCE)
-    order = np.random.default_rng((1, epoch)).permutation(n_rows)
+def rows_at(step: int, rows: np.ndarray) -> np.ndarray:
+    """Which of the rows a step learns from: all of them in a random order, then again in another one."""
+    epoch, batch = divmod(step, len(rows) // ROWS_AT_ONCE)
+    order = np.random.default_rng((1, epoch)).permutation(rows)
     return order[batch * ROWS_AT_ONCE :][:ROWS_AT_ONCE]
 
 
@@ -118,8 +115,8 @@ class Lesson:
         self, corpus: Corpus, states: States, embedding: Tensor, rows: np.ndarray, furthest: int, where: np.ndarray
     ) -> None:
         rows = np.sort(rows)
-        tokens = torch.from_numpy(corpus.tokens[rows].astype(np.int64))
-        self.embedded = F.embedding(tokens, embedding)
+        self.tokens = torch.from_numpy(corpus.tokens[rows].astype(np.int64))
+        self.embedded = F.embedding(self.tokens, embedding)
         self.states = states.read(rows).float()
         self._where = torch.from_numpy(where[rows])
         self._furthest = furthest
@@ -197,7 +194,7 @@ def agreement(net: nn.Module, exams: list[Exam], plan: Plan, rows_out: Tensor, f
     """Recorded alpha by position: how often the best frequent token is the target's choice, along held-out rows."""
     hits: list[list[Tensor]] = []
     for exam in exams:
-        predictions = net(exam.lesson.embedded, exam.lesson.states)
+        predictions = net(exam.lesson.tokens, exam.lesson.embedded, exam.lesson.states)
         rows, positions = exam.lesson.positions(None)
         hits.append([])
         for j, prediction in enumerate(predictions):
@@ -243,11 +240,12 @@ def main() -> None:
         Exam.of(Lesson(corpus, states, embedding, np.arange(start, start + 8), furthest, corpus.answers), all_rows)
         for start in range(0, HELD_OUT_ROWS, 8)
     ]
-    learnt = corpus.answers[HELD_OUT_ROWS : states.n_done]
-    n_rows, n_tokens = len(learnt), int(learnt.sum())
-    if shipped:  # both took the corpus's first rows
-        n_rows, n_tokens = max(n_rows, shipped.training.rows), max(n_tokens, shipped.training.tokens)
-    print(f"{arguments.kind}: from step {first} of {plan.steps}, {len(learnt)} rows", flush=True)
+    learnable = states.learnable
+    ever = set(learnable)
+    if shipped:  # earlier stages took the corpus's first rows
+        ever |= set(range(HELD_OUT_ROWS, HELD_OUT_ROWS + shipped.training.rows))
+    n_rows, n_tokens = len(ever), int(corpus.answers[sorted(ever)].sum())
+    print(f"{arguments.kind}: from step {first} of {plan.steps}, {len(learnable)} rows", flush=True)
 
     def save(step: int) -> None:
         parts = {"net": net.state_dict(), "optimiser": optimiser.state_dict()}
@@ -259,7 +257,7 @@ def main() -> None:
         if isinstance(net, Eagle):
             net.n_steps = EAGLE_STEPS
         by_position = agreement(net, exams, plan, rows_out, frequent)
-        n_learnt = len(learnt) if step or not shipped else shipped.training.rows
+        n_learnt = len(learnable) if step or not shipped else shipped.training.rows
         stage = TrainingStage(before + step, n_learnt, tuple(by_position))
         print(f"step {stage.steps}: {by_position}", flush=True)
         if keep:
@@ -273,12 +271,12 @@ def main() -> None:
     for step in range(first, plan.steps):
         for group in optimiser.param_groups:
             group["lr"] = rate_at(step, plan)
-        rows = HELD_OUT_ROWS + rows_at(before + step, states.n_done - HELD_OUT_ROWS)
+        rows = rows_at(before + step, learnable)
         generator = torch.Generator().manual_seed(before + step)
         lesson = Lesson(corpus, states, embedding, rows, furthest, corpus.learn)
         if isinstance(net, Eagle):
             net.n_steps = 1 if step < plan.alone * plan.steps else EAGLE_STEPS
-        loss = loss_of(net(lesson.embedded, lesson.states), lesson, plan, rows_out, all_rows, generator)
+        loss = loss_of(net(lesson.tokens, lesson.embedded, lesson.states), lesson, plan, rows_out, all_rows, generator)
         optimiser.zero_grad()
         loss.backward()
         nn.utils.clip_grad_norm_(net.parameters(), 1.0)
