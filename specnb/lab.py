@@ -91,7 +91,7 @@ class Lab:
         """Drafts on which a second text is being written, once for each: they stay open until it is done."""
         self._staircases: dict[str, CostCurve] = {}
         self._adaptive_costs: dict[str, Costs] = {}
-        self._embedding: trained.Embedding | None = None
+        self._embedding: trained.Rows | None = None
         self._open(format)
 
     def __enter__(self) -> Lab:
@@ -521,14 +521,14 @@ class Lab:
         weights = trained.load(trained.path_of(kind))
         path = trained.assemble(weights, self._source)
         session = self._open_draft(path, self._vector_session)
-        embedding = self._embedding = self._embedding or trained.Embedding(self._source)
+        embedding = self._embedding = self._embedding or trained.embedding(self._source)
         if kind == drafters.Distilled.name:
-            tokens = drafters.EmbeddedTokens(session, embedding, embedding.n_vocab)
+            tokens = drafters.EmbeddedTokens(session, embedding, len(embedding))
             return drafters.Distilled(tokens, weights.vocabulary)
         self._keep_states()
         if kind == drafters.Medusa.name:
             return drafters.Medusa(session, weights.matrix("blocks.weight"), weights.vocabulary)
-        projection, typical = weights.matrix("projection.weight"), weights.matrix("typical.weight")
+        projection, typical = weights.matrix("projection.weight"), trained.Rows(weights.tensors["typical.weight"])
         return drafters.Eagle(session, projection, embedding, typical, weights.vocabulary, longest_k=weights.longest_k)
 
     def _draft_path(self) -> Path:

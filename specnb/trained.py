@@ -85,25 +85,32 @@ class Weights:
         return gguf.dequantize(tensor.data, tensor.tensor_type).astype(np.float32, copy=False)
 
 
-class Embedding:
-    """The target's embedding rows as a file holds them, widened when asked for; the last few hundred are kept."""
+class Rows:
+    """Rows of a matrix as a file holds it, widened when asked for; the last few hundred are kept."""
 
     KEPT = 512
 
-    def __init__(self, source: Path) -> None:
-        self._tensor = _tensors(_reader(source))["token_embd.weight"]
-        self.n_vocab = len(self._tensor.data)
+    def __init__(self, tensor: gguf.ReaderTensor) -> None:
+        self._tensor = tensor
         self._rows: dict[int, np.ndarray] = {}
 
-    def __call__(self, tokens: Sequence[int]) -> np.ndarray:
-        """Rows of tokens, float32 of shape (len(tokens), n_embd)."""
-        new = [token for token in dict.fromkeys(tokens) if token not in self._rows]
+    def __len__(self) -> int:
+        return len(self._tensor.data)
+
+    def __call__(self, numbers: Sequence[int]) -> np.ndarray:
+        """float32 of shape (len(numbers), row length)."""
+        new = [number for number in dict.fromkeys(numbers) if number not in self._rows]
         if len(self._rows) + len(new) > self.KEPT:
             self._rows.clear()
-            new = list(dict.fromkeys(tokens))
+            new = list(dict.fromkeys(numbers))
         if new:
             self._rows.update(zip(new, _widened(self._tensor, new), strict=True))
-        return np.stack([self._rows[token] for token in tokens])
+        return np.stack([self._rows[number] for number in numbers])
+
+
+def embedding(source: Path) -> Rows:
+    """The target's token embeddings: row t is token t's."""
+    return Rows(_tensors(_reader(source))["token_embd.weight"])
 
 
 def path_of(kind: str) -> Path:

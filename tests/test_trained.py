@@ -17,7 +17,7 @@ from specnb import models, store, trained
 from specnb.backend import Model, ModelError, Session, VectorSession
 from specnb.models import PairError
 from specnb.records import LearningCurve
-from specnb.trained import Embedding, Weights
+from specnb.trained import Rows, Weights
 
 F32, F16, Q8_0 = (gguf.GGMLQuantizationType[name] for name in ("F32", "F16", "Q8_0"))
 TYPE = gguf.GGUFValueType
@@ -402,7 +402,7 @@ SOME_TOKENS = (5, 300, 301, 599, 7, 5, 420)
 def test_a_distilled_drafter_of_all_the_targets_layers_is_the_target(target):
     """Fed embedding rows it says what the target says of the tokens, for the tokens of its vocabulary, in its order."""
     weights = ship(target, "distilled", TENSORS["distilled"]())
-    embedding = Embedding(target)
+    embedding = trained.embedding(target)
     found = logits_of_vectors(trained.assemble(weights, target), embedding(SOME_TOKENS))
     assert found.shape == (len(SOME_TOKENS), len(VOCABULARY))
     for n in range(1, len(SOME_TOKENS) + 1):
@@ -415,7 +415,7 @@ def test_one_layer_of_the_target_opens_as_eagle(target, tmp_path):
     path = trained.assemble(ship(target, "eagle", eagle_tensors()), target)
     with Model(path) as model:
         assert (model.n_layer, model.n_embd, model.n_vocab) == (1, N_EMBD, len(VOCABULARY))
-    found = logits_of_vectors(path, Embedding(target)(SOME_TOKENS))
+    found = logits_of_vectors(path, trained.embedding(target)(SOME_TOKENS))
     assert_like(found[-1], logits_of_tokens(alone, SOME_TOKENS)[VOCABULARY])
 
 
@@ -437,7 +437,8 @@ def test_a_target_with_output_rows_of_its_own_lends_those(tmp_path):
     weights = ship(untied, "distilled", TENSORS["distilled"]())
     wanted = logits_of_tokens(untied, SOME_TOKENS)
     assert_like(
-        logits_of_vectors(trained.assemble(weights, untied), Embedding(untied)(SOME_TOKENS))[-1], wanted[VOCABULARY]
+        logits_of_vectors(trained.assemble(weights, untied), trained.embedding(untied)(SOME_TOKENS))[-1],
+        wanted[VOCABULARY],
     )
     assert_like(logits_of_tokens(trained.assemble_full(weights, untied), SOME_TOKENS), wanted)
 
@@ -497,7 +498,7 @@ def test_layers_of_the_embedded_model_as_a_drafter_of_themselves(small):
         tokens = of_target.tokenize("The capital of France is")
     wanted = logits_of_tokens(small, tokens)
     assert_like(logits_of_tokens(full, tokens), wanted)
-    assert_like(logits_of_vectors(reduced, Embedding(small)(tokens))[-1], wanted[vocabulary])
+    assert_like(logits_of_vectors(reduced, trained.embedding(small)(tokens))[-1], wanted[vocabulary])
 
 
 # -- the target's embeddings -------------------------------------------------------------------
@@ -506,8 +507,8 @@ def test_layers_of_the_embedded_model_as_a_drafter_of_themselves(small):
 @pytest.mark.parametrize("format", ["F32", "Q8_0", "Q4_0"])
 def test_embeddings_are_the_files_rows(target, format):
     source = models.in_format(target, format)
-    rows, embedding = dequantized(of(source)["token_embd.weight"]), Embedding(source)
-    assert embedding.n_vocab == len(TOKENS)
+    rows, embedding = dequantized(of(source)["token_embd.weight"]), trained.embedding(source)
+    assert len(embedding) == len(TOKENS)
     for tokens in ([3], [0, 599, 3, 3, 7], [7, 3], tuple(range(20))):
         found = embedding(tokens)
         assert found.dtype == np.float32 and found.shape == (len(tokens), N_EMBD)
@@ -515,10 +516,10 @@ def test_embeddings_are_the_files_rows(target, format):
 
 
 def test_embeddings_stay_right_when_more_are_asked_for_than_are_kept(target):
-    rows, embedding = random_tensors()["token_embd.weight"], Embedding(target)
+    rows, embedding = random_tensors()["token_embd.weight"], trained.embedding(target)
     random = np.random.default_rng(1)
     every = random.permutation(len(TOKENS)).tolist()
-    assert len(every) > Embedding.KEPT
+    assert len(every) > Rows.KEPT
     np.testing.assert_array_equal(embedding(every), rows[every])
     for _ in range(200):
         tokens = random.integers(len(TOKENS), size=random.integers(1, 40)).tolist()
@@ -526,14 +527,14 @@ def test_embeddings_stay_right_when_more_are_asked_for_than_are_kept(target):
 
 
 def test_few_embeddings_are_kept(target):
-    embedding = Embedding(target)
+    embedding = trained.embedding(target)
     for token in range(len(TOKENS)):
         embedding([token])
-    assert 0 < len(embedding._rows) <= Embedding.KEPT
+    assert 0 < len(embedding._rows) <= Rows.KEPT
 
 
 def test_writing_over_a_row_changes_no_later_answer(target):
-    embedding = Embedding(target)
+    embedding = trained.embedding(target)
     first = embedding([3, 4])
     wanted = first.copy()
     first[:] = 0

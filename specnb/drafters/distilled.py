@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 
 from .draft_model import DraftModel
-from .protocol import Embedding, VectorSession
+from .protocol import Rows, VectorSession
 
 
 class EmbeddedTokens:
@@ -22,7 +22,7 @@ class EmbeddedTokens:
     n_vocab: how many tokens the embedding knows.
     """
 
-    def __init__(self, session: VectorSession, embedding: Embedding, n_vocab: int) -> None:
+    def __init__(self, session: VectorSession, embedding: Rows, n_vocab: int) -> None:
         self.n_ctx = session.n_ctx
         self.n_vocab = n_vocab
         self._session = session

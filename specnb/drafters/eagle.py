@@ -21,7 +21,7 @@ import numpy as np
 
 from ..records import Context, Cycle, Draft, Limits
 from .confidence import best_with_confidence
-from .protocol import Embedding, VectorSession
+from .protocol import Rows, VectorSession
 
 
 class Eagle:
@@ -29,9 +29,9 @@ class Eagle:
 
     session: the head's layer; its logits are over ``vocabulary``, the target's ids of its rows.
     projection: float32 of shape (n_embd, 5 n_embd), from (state, embedding, typical state, state
-    recalled by the token, state recalled by it and the one before) to the layer's input. typical:
-    float32 of shape (len(vocabulary), n_embd), the typical states of the vocabulary; those of other
-    tokens count as zero, as do states not to be recalled.
+    recalled by the token, state recalled by it and the one before) to the layer's input. embedding:
+    of the target's tokens. typical: states by the rows of ``vocabulary``; those of other tokens count
+    as zero, as do states not to be recalled.
     """
 
     name = "eagle"
@@ -40,8 +40,8 @@ class Eagle:
         self,
         session: VectorSession,
         projection: np.ndarray,
-        embedding: Embedding,
-        typical: np.ndarray,
+        embedding: Rows,
+        typical: Rows,
         vocabulary: np.ndarray,
         *,
         longest_k: int,
@@ -51,7 +51,7 @@ class Eagle:
         parts = (np.ascontiguousarray(part.T) for part in np.split(projection, 5, axis=1))
         self._of_state, self._of_token, self._of_typical, *self._of_recalled = parts
         self._embedding = embedding
-        self._typical = np.vstack([typical, np.zeros_like(typical[:1])])  # the last row is the other tokens'
+        self._typical = typical
         self._vocabulary = vocabulary
         self._row_of = {token: row for row, token in enumerate(vocabulary.tolist())}
         self._token_inputs: dict[int, np.ndarray] = {}
@@ -123,6 +123,8 @@ class Eagle:
         """A text repeats its tokens, so their part of the input is made once."""
         new = [token for token in dict.fromkeys(tokens) if token not in self._token_inputs]
         if new:
-            rows = [self._row_of.get(token, -1) for token in new]
-            inputs = self._embedding(new) @ self._of_token + self._typical[rows] @ self._of_typical
-            self._token_inputs.update(zip(new, inputs, strict=True))
+            self._token_inputs.update(zip(new, self._embedding(new) @ self._of_token, strict=True))
+        if frequent := [token for token in new if token in self._row_of]:
+            inputs = self._typical([self._row_of[token] for token in frequent]) @ self._of_typical
+            for token, more in zip(frequent, inputs, strict=True):
+                self._token_inputs[token] = self._token_inputs[token] + more

@@ -51,10 +51,10 @@ class VectorSession(Protocol):
     def logits(self, row: int) -> np.ndarray: ...
 
 
-class Embedding(Protocol):
-    """The target's token embeddings."""
+class Rows(Protocol):
+    """Rows of a matrix by their numbers: the target's token embeddings, say, by token."""
 
-    def __call__(self, tokens: Sequence[int]) -> np.ndarray: ...
+    def __call__(self, numbers: Sequence[int]) -> np.ndarray: ...
 
 
 def heads(drafters: Sequence[Drafter]) -> Iterator[Head]:

@@ -38,7 +38,7 @@ def eagle(
     projection: np.ndarray = TOKEN_AND_NEXT,
     longest_k: int = 16,
 ) -> Eagle:
-    return Eagle(session, projection, embedding, TYPICAL[vocabulary], vocabulary, longest_k=longest_k)
+    return Eagle(session, projection, embedding, TYPICAL[vocabulary].__getitem__, vocabulary, longest_k=longest_k)
 
 
 def head_of(seed: int, **options: int) -> Eagle:

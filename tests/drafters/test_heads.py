@@ -54,7 +54,7 @@ class Noting:
 def eagle(vocabulary: Sequence[int] = range(N_VOCAB), *, longest_k: int = 6, **options: int) -> Eagle:
     session = ToyVectorSession(N_VOCAB, seed=1, **options)
     typical = np.zeros((len(vocabulary), 2), np.float32)
-    return Eagle(session, TOKEN_AND_NEXT, embedding, typical, np.array(vocabulary), longest_k=longest_k)
+    return Eagle(session, TOKEN_AND_NEXT, embedding, typical.__getitem__, np.array(vocabulary), longest_k=longest_k)
 
 
 def medusa(vocabulary: Sequence[int] = range(N_VOCAB)) -> Medusa:
