@@ -528,7 +528,7 @@ class Lab:
         self._keep_states()
         if kind == drafters.Medusa.name:
             return drafters.Medusa(session, weights.matrix("blocks.weight"), weights.vocabulary)
-        projection, typical = weights.matrix("projection.weight"), trained.Rows(weights.tensors["typical.weight"])
+        projection, typical = weights.matrix("projection.weight"), trained.Rows(weights.tensor("typical.weight"))
         return drafters.Eagle(session, projection, embedding, typical, weights.vocabulary, longest_k=weights.longest_k)
 
     def _draft_path(self) -> Path:

@@ -79,9 +79,18 @@ class Weights:
     tensors: dict[str, gguf.ReaderTensor]
     digest: str
 
+    def tensor(self, name: str) -> gguf.ReaderTensor:
+        """Raises ModelError where the file has none of that name."""
+        if name not in self.tensors:
+            raise ModelError(
+                f"{self.path.name} has no tensor {name!r}; it is of another version of this project. Fetch the file "
+                "again from the repository that the code came from."
+            )
+        return self.tensors[name]
+
     def matrix(self, name: str) -> np.ndarray:
         """A tensor widened to float32."""
-        tensor = self.tensors[name]
+        tensor = self.tensor(name)
         return gguf.dequantize(tensor.data, tensor.tensor_type).astype(np.float32, copy=False)
 
 

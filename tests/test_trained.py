@@ -190,6 +190,16 @@ def test_a_shipped_file_holds_what_was_written(target, kind):
     trained.check_fits(weights, target)
 
 
+@pytest.mark.parametrize("missing", ["projection.weight", "typical.weight"])
+def test_weights_of_another_version_are_refused_by_name(target, missing):
+    tensors = eagle_tensors()
+    del tensors[missing]
+    weights = ship(target, "eagle", tensors)
+    for ask in (weights.tensor, weights.matrix):
+        with pytest.raises(ModelError, match=f"shipped-eagle.gguf has no tensor '{missing}'.* Fetch the file again"):
+            ask(missing)
+
+
 def test_weights_lie_with_the_projects_data():
     assert [trained.path_of(kind).name for kind in trained.KINDS] == ["distilled.gguf", "eagle.gguf", "medusa.gguf"]
     assert {trained.path_of(kind).parent.name for kind in trained.KINDS} == {"drafters"}
