@@ -666,7 +666,7 @@ def test_running_a_cell_again_replaces_its_guess(kept_in):
 
 @pytest.mark.parametrize("nothing", [None, ...])
 def test_no_guess_shows_the_answer_and_is_not_remembered(kept_in, nothing):
-    assert repr(predict("01-t8", nothing, truth=44.77)) == "no guess made; the answer is 44.77."
+    assert repr(predict("01-t8", nothing, truth=44.77)) == "no guess made.\nThe answer is 44.77."
     assert predictions().guesses == ()
     assert not kept_in.exists()
 

@@ -41,7 +41,8 @@ def predict(name: str, guess: object, *, truth: float | None) -> Verdict:
     except Unreadable as error:
         raise ValueError(f"The truth of prediction {name!r} is not one: {error}") from None
     if is_unanswered(guess):
-        return Verdict("guess", f"no guess made; the answer is {shown(truth)}.")
+        # JupyterLab shows the first line of a folded output.
+        return Verdict("guess", f"no guess made.\nThe answer is {shown(truth)}.")
     try:
         made = Guess(name, as_number(guess), truth)
     except Unreadable as error:
