@@ -281,6 +281,19 @@ def test_along_a_growing_text_it_drafts_what_a_head_made_afresh_does(p_min, voca
     assert lengths == ({0, 1, 2, 3, 5} if p_min == 0.0 else {0, 1, 2, 3, 4, 5})
 
 
+def test_a_new_text_recalls_nothing_of_the_one_before():
+    """Not the states of its tokens, nor those of the pairs."""
+    head = eagle(Remembering(N_VOCAB, seed=1), projection=MIXED)
+    head.begin((3, 1, 4))
+    head.propose(context_of((3, 1, 4, 1, 5, 9, 2, 6)), Limits(k=4))
+    for tokens in ((7, 9, 2, 5), (0, 4, 1)):
+        context = context_of(tokens)
+        head.begin(tokens)
+        assert head.propose(context, Limits(k=4)).confidences == pytest.approx(
+            brute_force(context, 4, 0.0).confidences, rel=1e-5
+        )
+
+
 def test_a_text_that_did_not_grow_is_drafted_again_the_same():
     head = eagle(Remembering(N_VOCAB, seed=1), projection=MIXED)
     context = context_of((3, 1, 4))
