@@ -107,9 +107,7 @@ class States:
 
     def missing(self, first: int) -> np.ndarray:
         """Numbers of the rows still to be written: the held-out ones, those from ``first`` on, the others."""
-        order = np.concatenate([np.arange(HELD_OUT_ROWS), np.arange(first, len(self._is_done)), np.arange(first)])
-        _, where = np.unique(order, return_index=True)
-        order = order[np.sort(where)]
+        order = np.array(list(dict.fromkeys((*range(HELD_OUT_ROWS), *range(first, len(self._is_done)), *range(first)))))
         return order[~self._is_done[order]]
 
     @property

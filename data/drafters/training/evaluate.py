@@ -28,9 +28,9 @@ WHAT = {
     "it.",
     "eagle": "One layer over the target's hidden state and what is known of the next token: its embedding, its typical "
     "state (`training/typical.py`), and the states where the target read it last, and read it last behind the same "
-    "token. Started from the target's layer 29 and unrolled six times over its own predictions while training. From "
-    "step 2,100 on the user's turns taught as well as the answers; before step 2,900 it knew of the next token the "
-    "embedding alone.",
+    "token. Started from the target's layer 29 and unrolled six times over its own predictions while training. In the "
+    "last two stages of the table below the user's turns taught as well as the answers; before the last one it knew of "
+    "the next token the embedding alone.",
     "medusa": "Four residual blocks over one hidden state; head j guesses the token j places after the pending one.",
 }
 DATA = (
