@@ -175,6 +175,22 @@ def ask_kernel(page: Page, code: str) -> str:
     )
 
 
+def settles(page: Page, widget: str) -> bool:
+    """Whether a widget comes to show the picture of where its controls stand.
+
+    Its last messages may still be under way when the page has shown their effect, and a picture is
+    replaced a moment after the control it belongs to; so it is asked again for a while.
+    """
+    deadline = time.monotonic() + WAIT_MS / 1000
+    while time.monotonic() < deadline:
+        answer = ask_kernel(page, f"with {widget}._redrawing:\n    print({widget}.picture.value == {widget}.redraw())")
+        if answer == "True":
+            return True
+        assert answer == "False", answer
+        page.wait_for_timeout(200)
+    return False
+
+
 def restart(page: Page) -> None:
     """Restarts the kernel and clears the outputs."""
     page.evaluate(

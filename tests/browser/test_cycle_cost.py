@@ -74,14 +74,5 @@ print("whole" if _same else "corrupt")
     jupyter.wait_for_new_picture(page, shown)
     reply = page.evaluate("window.drawing.then(m => m.content.status)")
     assert reply == "ok"
-    verdict = page.evaluate(
-        """async () => {
-            const kernel = window.jupyterapp.shell.currentWidget.sessionContext.session.kernel;
-            let text = '';
-            const future = kernel.requestExecute({code: 'print(_same, explorer.picture.value == explorer.redraw())'});
-            future.onIOPub = m => { if (m.header.msg_type === 'stream') text += m.content.text; };
-            await future.done;
-            return text.trim();
-        }"""
-    )
-    assert verdict == "True True"
+    assert jupyter.ask_kernel(page, "print(_same)") == "True"
+    assert jupyter.settles(page, "explorer")

@@ -24,7 +24,6 @@ CELLS = [
     "lab = Lab({model!r}, threads=1)",
     "live = LiveGeneration(lab, max_tokens=16)\nlive.prompt.value, live.own_text.value = 'your own', 'abc'\nlive",
 ]
-WHOLE = "print(explorer.picture.value == explorer.redraw())"
 LIVE_RUN = "live.run()\nlive.wait(60)\nprint(live.status.value, len(live.runs))"
 WORKERS = "import threading\nprint(sum(t.name == 'specnb-worker' for t in threading.enumerate()))"
 
@@ -55,7 +54,7 @@ def test_running_all_twice_leaves_one_widget_and_no_thread(notebook):
     page = notebook
     assert jupyter.ask_kernel(page, LIVE_RUN).startswith("Done")
     run_again(page)
-    assert jupyter.ask_kernel(page, WHOLE) == "True"
+    assert jupyter.settles(page, "explorer")
     assert jupyter.ask_kernel(page, WORKERS) == "0"
     assert jupyter.ask_kernel(page, "print(LiveGeneration._current is live)") == "True"
 
@@ -102,7 +101,7 @@ def test_a_slider_dragged_a_hundred_times_in_a_second_ends_with_the_right_pictur
             break
         page.wait_for_timeout(100)
     assert jupyter.ask_kernel(page, f"print(explorer.alpha.value == {shown})") == "True"
-    assert jupyter.ask_kernel(page, WHOLE) == "True"
+    assert jupyter.settles(page, "explorer")
     assert shown != 0.7
 
 

@@ -60,9 +60,7 @@ def test_enter_space_and_arrows_walk_through_a_round(notebook):
     wait_for_words(page, "Step 2 of")
     jupyter.press(jupyter.slider(page, "step"), "ArrowRight", 4)
     wait_for_words(page, "Step 6 of")
-    # The words come a moment before the picture; the lock is free when both are there.
-    same = "with stepper._redrawing:\n    print(stepper.picture.value == stepper.redraw())"
-    assert jupyter.ask_kernel(page, same) == "True"
+    assert jupyter.settles(page, "stepper")
 
 
 def test_jumps_another_run_and_reset(notebook):
