@@ -175,20 +175,17 @@ def ask_kernel(page: Page, code: str) -> str:
     )
 
 
-def settles(page: Page, widget: str) -> bool:
-    """Whether a widget comes to show the picture of where its controls stand.
-
-    Its last messages may still be under way when the page has shown their effect, and a picture is
-    replaced a moment after the control it belongs to; so it is asked again for a while.
-    """
+def wait_for_answer(page: Page, code: str, wanted: str) -> None:
+    """Until code prints this in the page's kernel: messages of widgets may still be under way when a page is done."""
     deadline = time.monotonic() + WAIT_MS / 1000
-    while time.monotonic() < deadline:
-        answer = ask_kernel(page, f"with {widget}._redrawing:\n    print({widget}.picture.value == {widget}.redraw())")
-        if answer == "True":
-            return True
-        assert answer == "False", answer
-        page.wait_for_timeout(200)
-    return False
+    while (answer := ask_kernel(page, code)) != wanted and time.monotonic() < deadline:
+        page.wait_for_timeout(100)
+    assert answer == wanted, code
+
+
+def wait_for_its_picture(page: Page, widget: str) -> None:
+    """Until a widget shows the picture of where its controls stand."""
+    wait_for_answer(page, f"with {widget}._redrawing:\n    print({widget}.picture.value == {widget}.redraw())", "True")
 
 
 def restart(page: Page) -> None:

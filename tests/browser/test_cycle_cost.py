@@ -75,4 +75,4 @@ print("whole" if _same else "corrupt")
     reply = page.evaluate("window.drawing.then(m => m.content.status)")
     assert reply == "ok"
     assert jupyter.ask_kernel(page, "print(_same)") == "True"
-    assert jupyter.settles(page, "explorer")
+    jupyter.wait_for_its_picture(page, "explorer")

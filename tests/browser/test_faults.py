@@ -54,7 +54,7 @@ def test_running_all_twice_leaves_one_widget_and_no_thread(notebook):
     page = notebook
     assert jupyter.ask_kernel(page, LIVE_RUN).startswith("Done")
     run_again(page)
-    assert jupyter.settles(page, "explorer")
+    jupyter.wait_for_its_picture(page, "explorer")
     assert jupyter.ask_kernel(page, WORKERS) == "0"
     assert jupyter.ask_kernel(page, "print(LiveGeneration._current is live)") == "True"
 
@@ -96,12 +96,8 @@ def test_a_slider_dragged_a_hundred_times_in_a_second_ends_with_the_right_pictur
     page.mouse.up()
     assert page.evaluate("window.drawing.then(() => window.drawn.trim())") == "True"
     shown = float(jupyter.readout(alpha))
-    for _ in range(100):  # the last moves may still be on their way
-        if float(jupyter.ask_kernel(page, "print(explorer.alpha.value)")) == shown:
-            break
-        page.wait_for_timeout(100)
-    assert jupyter.ask_kernel(page, f"print(explorer.alpha.value == {shown})") == "True"
-    assert jupyter.settles(page, "explorer")
+    jupyter.wait_for_answer(page, f"print(explorer.alpha.value == {shown})", "True")
+    jupyter.wait_for_its_picture(page, "explorer")
     assert shown != 0.7
 
 

@@ -60,7 +60,7 @@ def test_enter_space_and_arrows_walk_through_a_round(notebook):
     wait_for_words(page, "Step 2 of")
     jupyter.press(jupyter.slider(page, "step"), "ArrowRight", 4)
     wait_for_words(page, "Step 6 of")
-    assert jupyter.settles(page, "stepper")
+    jupyter.wait_for_its_picture(page, "stepper")
 
 
 def test_jumps_another_run_and_reset(notebook):
@@ -70,11 +70,11 @@ def test_jumps_another_run_and_reset(notebook):
     page.wait_for_function(
         "() => [...document.querySelectorAll('.widget-html-content')].some(e => e.innerText.includes('is refused'))"
     )
-    assert jupyter.ask_kernel(page, "print(stepper.shown.refuses, stepper.shown.round.number)") == "True 3"
+    jupyter.wait_for_answer(page, "print(stepper.shown.refuses, stepper.shown.round.number)", "True 3")
     jupyter.screenshot(page, "04-stepper")
     press_button(page, "Previous round", "Enter")
     press_button(page, "Previous round", "Enter")
-    assert jupyter.ask_kernel(page, "print(stepper.shown.round.number, int(stepper.shown.phase))") == "2 0"
+    jupyter.wait_for_answer(page, "print(stepper.shown.round.number, int(stepper.shown.phase))", "2 0")
     refused = jupyter.picture(page)
     jupyter.choose(page, "run", "look-up")
     jupyter.wait_for_new_picture(page, refused)
@@ -86,7 +86,7 @@ def test_jumps_another_run_and_reset(notebook):
     )
     press_button(page, "Reset", "Enter")
     wait_for_words(page, "Step 1 of")
-    assert jupyter.ask_kernel(page, "print(stepper.run.value, stepper.step.value)") == "draft model 1"
+    jupyter.wait_for_answer(page, "print(stepper.run.value, stepper.step.value)", "draft model 1")
     assert jupyter.errors(page) == []
 
 
@@ -102,5 +102,5 @@ def test_the_verdicts_of_many_machines_follow_the_sliders(notebook):
     page.get_by_label("drafts cost nothing").check()
     page.wait_for_timeout(300)
     jupyter.screenshot(page, "08-machines")
-    assert jupyter.ask_kernel(page, "print(many.free.value, many.k.value)") == "True 6"
+    jupyter.wait_for_answer(page, "print(many.free.value, many.k.value)", "True 6")
     assert jupyter.errors(page) == []
