@@ -14,7 +14,7 @@ from time import perf_counter
 from typing import Literal, Protocol
 
 from . import verify
-from .drafters import Drafter, heads
+from .drafters import Drafter, Head, heads
 from .records import Context, Cycle, Draft, Limits
 
 
@@ -23,6 +23,7 @@ class Target(Protocol):
 
     n_ctx: int
     n_batch: int
+    n_vocab: int
 
     @property
     def n_tokens(self) -> int: ...
@@ -63,11 +64,17 @@ def prefill(session: Target, policy: Policy, prompt: Sequence[int]) -> None:
     """Brings target and drafters up to the prompt, all but its last token, which stays pending.
 
     Everything from an earlier run is dropped first, so two runs share nothing. Raises ValueError
-    for an empty prompt, one that does not fit, a k that does not fit one pass, and a head that
-    cannot draft here: the session keeps no states, or k is longer than the head was trained for.
+    for an empty prompt, one that does not fit, a token that the target does not have, a k that does
+    not fit one pass, and a head that cannot draft here: the session keeps no states, or k is longer
+    than the head was trained for. (Of a head in a chain k is no promise: it drafts as far as it can.)
     """
     if not prompt:
         raise ValueError("The prompt is empty: there is no token to continue from.")
+    # The pending token is fed later, by then together with a draft.
+    if not 0 <= prompt[-1] < session.n_vocab:
+        raise ValueError(
+            f"The last token of the prompt is {prompt[-1]}, but the target has the tokens 0 to {session.n_vocab - 1}."
+        )
     if len(prompt) > session.n_ctx:
         raise ValueError(
             f"The prompt has {len(prompt)} tokens and the context holds {session.n_ctx}. Shorten it or raise n_ctx."
@@ -85,11 +92,11 @@ def prefill(session: Target, policy: Policy, prompt: Sequence[int]) -> None:
                     f"{head.name} drafts from the target's hidden states, and this session keeps none. Open it with "
                     "keep_states=True."
                 )
-            if k > head.longest_k:
-                raise ValueError(
-                    f"k = {k} is more than {head.name} was trained for: {head.longest_k} tokens. Use "
-                    f"k = {head.longest_k} or less."
-                )
+        if isinstance(drafter, Head) and k > drafter.longest_k:
+            raise ValueError(
+                f"k = {k} is more than {drafter.name} was trained for: {drafter.longest_k} tokens. Use "
+                f"k = {drafter.longest_k} or less."
+            )
     session.rewind(0)
     if len(prompt) > 1:
         session.extend(prompt[:-1], rows="none")
@@ -221,7 +228,10 @@ def _row_by_row(session: Target, sampler: Sampler, rows: Sequence[int]) -> Calla
 
 
 def _within(draft: Draft, limits: Limits, room: int) -> Draft:
-    """The draft cut to what is allowed and fits; cleared when that leaves fewer than n_min tokens."""
+    """The draft cut to what is allowed and fits; one of a model is cleared when that leaves fewer than n_min tokens.
+
+    A look-up's draft, which has no confidences, has no n_min in llama.cpp either (common/speculative.cpp).
+    """
     if draft.confidences is not None and len(draft.confidences) != len(draft.tokens):
         raise DraftError(f"A draft of {len(draft.tokens)} tokens came with {len(draft.confidences)} confidences.")
     if draft.confidences is not None and not all(0.0 <= each <= 1.0 for each in draft.confidences):
@@ -231,4 +241,4 @@ def _within(draft: Draft, limits: Limits, room: int) -> Draft:
     if len(draft.tokens) > longest:
         confidences = None if draft.confidences is None else draft.confidences[:longest]
         draft = Draft(draft.tokens[:longest], confidences)
-    return draft if len(draft.tokens) >= limits.n_min else Draft()
+    return draft if draft.confidences is None or len(draft.tokens) >= limits.n_min else Draft()

@@ -14,7 +14,7 @@ from pathlib import Path
 from statistics import median
 from typing import TypeVar
 
-from . import cycle_costs, drafters, ledger, machine, measure, messages, models, store, trained, turns
+from . import cycle_costs, drafters, ledger, machine, measure, messages, models, replay, store, trained, turns
 from .adaptive import Adaptive, Costs
 from .alone import alone
 from .backend import BatchSession, Model, Sampler, Session, VectorSession
@@ -59,6 +59,8 @@ OTHER_TOKENS = 24
 """Plain tokens from which sampling and bookkeeping are timed."""
 
 MODEL_DRAFTERS = (drafters.DraftModel.name, drafters.LayerSkip.name, *trained.KINDS)
+CHAIN = (drafters.NgramSimple.name, drafters.DraftModel.name)
+"""What "chain" alone stands for."""
 
 _AnySession = TypeVar("_AnySession", Session, VectorSession)
 
@@ -92,6 +94,7 @@ class Lab:
         self._staircases: dict[str, CostCurve] = {}
         self._adaptive_costs: dict[str, Costs] = {}
         self._embedding: trained.Rows | None = None
+        self._eagle_inputs: drafters.EagleInputs | None = None
         self._open(format)
 
     def __enter__(self) -> Lab:
@@ -131,16 +134,18 @@ class Lab:
     def drafter(self, name: str, *, n: int | None = None, m: int | None = None) -> Drafter:
         """A fresh drafter by name (``drafters.names()``); the chain is look-up first, then the draft model.
 
-        n, m: longest pattern and longest draft of the look-ups; None leaves each its own.
+        Names with commas between them, as in llama.cpp's ``--spec-type``, are a chain in this order: at most one of
+        them may run a model. n, m: longest pattern and longest draft of the look-ups; None leaves each its own.
         Raises ValueError for an unknown name and PairError when a draft model does not fit.
         """
+        if len(members := _in_order(name)) > 1:
+            if len(with_model := [member for member in members if member in MODEL_DRAFTERS]) > 1:
+                raise ValueError(messages.chain_of_models(with_model))
+            return drafters.Chain(tuple(self.drafter(member, n=n, m=m) for member in members))
         lengths = {key: value for key, value in {"n": n, "m": m}.items() if value is not None}
         makers: dict[str, Callable[[], Drafter]] = {
             drafters.NoDrafter.name: drafters.NoDrafter,
             **{kind.name: partial(kind, **lengths) for kind in drafters.LOOK_UPS},
-            drafters.Chain.name: lambda: drafters.Chain(
-                (drafters.NgramSimple(**lengths), self.drafter(drafters.DraftModel.name))
-            ),
             drafters.DraftModel.name: lambda: self._draft_model(self._draft_path()),
             drafters.LayerSkip.name: lambda: drafters.LayerSkip(
                 self._draft_session(self._own_layers(LAYER_SKIP_DROPS))
@@ -211,6 +216,17 @@ class Lab:
             stopped=stopped,
             on_cycle=on_cycle,
         )
+
+    @alone()
+    def rehearse(
+        self, text: str | Prompt, drafter: str, *, k: int, sampling: Sampling | None = None, max_tokens: int = 128
+    ) -> replay.Rehearsal:
+        """What a drafter would draft at every place of an answer; a head's k is cut to what it was trained for."""
+        chosen = self.drafter(drafter)
+        k = min(k, getattr(chosen, "longest_k", k))
+        rehearsing = drafters.Rehearsing(chosen)
+        run = self.run(text, rehearsing, k=k, sampling=sampling, max_tokens=max_tokens)
+        return replay.Rehearsal(run.tokens, tuple(rehearsing.drafts), k, rereads=any(drafters.heads((chosen,))))
 
     @alone()
     def in_turns(
@@ -410,11 +426,11 @@ class Lab:
         """Fingerprints of the weights of the target and of these drafters: with the same ones, labs write the same."""
         paths = {
             drafters.DraftModel.name: self._draft_path,
-            drafters.Chain.name: self._draft_path,
             drafters.LayerSkip.name: lambda: self._own_layers(LAYER_SKIP_DROPS),
             **{kind: partial(trained.path_of, kind) for kind in trained.KINDS},
         }
-        files = [self.model.path, *(paths[name]() for name in names if name in paths)]
+        members = [member for name in names for member in _in_order(name)]
+        files = [self.model.path, *(paths[member]() for member in members if member in paths)]
         return tuple(models.fingerprint(path) for path in files)
 
     @alone()
@@ -435,9 +451,24 @@ class Lab:
         """
         if (model := _model_of(name)) is None:
             return 0.0
-        context_length = min(len(self.prompt(text)) - 1, self.session.n_ctx - DRAFTING_ROOM)
-        prices = ledger.Prices(self.cycle_costs(model, ks=DRAFTING_KS, contexts=(context_length,)))
+        prices, context_length = self._cycle_prices(model, text)
         return partial(ledger.drafting_ms, prices, context_length=context_length)
+
+    @alone()
+    def draft_price_in_cycles(self, name: str, text: str | Prompt) -> DraftPrice:
+        """What drafts cost a drafter between two passes of the target; nothing, for look-ups. Of a chain, its model's.
+
+        The passes sweep the drafter's weights out of the processor's caches, and what the target kept is new to it:
+        so this is more than a draft that is timed apart (``draft_price``), and more the smaller the drafter.
+        """
+        if (model := _model_of(name)) is None:
+            return DraftPrice(name, 0.0, 0.0)
+        return replace(ledger.draft_price(*self._cycle_prices(model, text)), drafter=name)
+
+    def _cycle_prices(self, model: str, text: str | Prompt) -> tuple[ledger.Prices, int]:
+        """Prices from scripted cycles with drafts of two lengths, and the context length they hold for."""
+        context_length = min(len(self.prompt(text)) - 1, self.session.n_ctx - DRAFTING_ROOM)
+        return ledger.Prices(self.cycle_costs(model, ks=DRAFTING_KS, contexts=(context_length,))), context_length
 
     @alone()
     def cycle_costs(self, name: str, *, ks: Sequence[int], contexts: Sequence[int], seed: int = 0) -> CycleCosts:
@@ -484,7 +515,12 @@ class Lab:
             raise ValueError(f"{name} runs no model; those that do are {', '.join(MODEL_DRAFTERS)}.")
         self.draft_cost(name, text, k=1)
         _, model, session = self._draft
-        return DraftMemory(name, model.info.weight_bytes, session.cache_bytes_per_token or 0.0, session.n_ctx)
+        weights, per_token = model.info.weight_bytes, session.cache_bytes_per_token or 0.0
+        drafter = self.drafter(name)
+        if isinstance(drafter, (drafters.Eagle, drafters.Medusa)):
+            weights += drafter.array_bytes
+            per_token += drafter.bytes_per_token
+        return DraftMemory(name, weights, per_token, session.n_ctx)
 
     @alone()
     def staircase(self, *, precision: float = 0.1, max_seconds: float = 10.0) -> CostCurve:
@@ -528,8 +564,10 @@ class Lab:
         self._keep_states()
         if kind == drafters.Medusa.name:
             return drafters.Medusa(session, weights.matrix("blocks.weight"), weights.vocabulary)
-        projection, typical = weights.matrix("projection.weight"), trained.Rows(weights.tensor("typical.weight"))
-        return drafters.Eagle(session, projection, embedding, typical, weights.vocabulary, longest_k=weights.longest_k)
+        if self._eagle_inputs is None:
+            projection, typical = weights.matrix("projection.weight"), trained.Rows(weights.tensor("typical.weight"))
+            self._eagle_inputs = drafters.EagleInputs(projection, embedding, typical, weights.vocabulary)
+        return drafters.Eagle(session, self._eagle_inputs, longest_k=weights.longest_k)
 
     def _draft_path(self) -> Path:
         """The reader's draft; without one the distilled draft of the embedded model, for any other a layer subset."""
@@ -597,9 +635,13 @@ def _fixed(setting: Setting) -> Callable[[Drafter], Policy]:
 
 
 def _model_of(name: str) -> str | None:
-    """The drafter whose model drafts: of a chain the draft model, of others they themselves, of look-ups none."""
-    model = drafters.DraftModel.name if name == drafters.Chain.name else name
-    return model if model in MODEL_DRAFTERS else None
+    """The drafter whose model drafts: of a chain the one with a model, of others they themselves, of look-ups none."""
+    return next((member for member in _in_order(name) if member in MODEL_DRAFTERS), None)
+
+
+def _in_order(name: str) -> tuple[str, ...]:
+    """The drafters that a name stands for, in the order asked."""
+    return tuple(member for part in name.split(",") for member in (CHAIN if part == drafters.Chain.name else (part,)))
 
 
 def _without_late_middle(n_layer: int, n_drop: int) -> tuple[int, ...]:

@@ -17,7 +17,7 @@ import numpy as np
 
 from . import theory
 from .intervals import sum_ratio_interval
-from .records import Cycle, CycleCosts, CycleParts, CycleSample, LedgerCell, PublishedStudy
+from .records import Cycle, CycleCosts, CycleParts, CycleSample, DraftPrice, LedgerCell, PublishedStudy
 
 FILLER = "filler"
 """Drafter's name in scripted cycles whose draft was made up."""
@@ -358,21 +358,31 @@ def cell(
     )
 
 
-def drafting_ms(prices: Prices, k: int, alpha: float, context_length: float) -> float:
-    """What a model's draft of k tokens takes on average, catching up included, from two measured draft lengths.
+def draft_price(prices: Prices, context_length: float) -> DraftPrice:
+    """A model's drafts as they cost inside cycles, from two measured lengths; KeyError without two.
 
     A draft model passes once a token, so its drafts lie on a line in k, and so does reading what is new. For a
-    quick look at every k (the live view); a ledger has every k measured. KeyError without two lengths.
+    quick look at every k (the live view, replays); a ledger has every k measured.
     """
     ks = prices.draft_lengths
     if len(ks) < 2:
-        raise KeyError(f"Drafts of two lengths are needed to tell those of {k} tokens; measured: {ks}.")
-    first, last = (prices.draft_ms(MODEL, length, context_length) for length in (ks[0], ks[-1]))
-    draft = first + (last - first) * (k - ks[0]) / (ks[-1] - ks[0])
+        raise KeyError(f"Drafts of two lengths are needed to tell those of others; measured: {ks}.")
+    shortest, longest = (prices.draft_ms(MODEL, length, context_length) for length in (ks[0], ks[-1]))
+    further = max(0.0, (longest - shortest) / (ks[-1] - ks[0]))
     most = prices.longest_catch_up
-    each = prices.catch_up_ms(most) / (most - 1) if most > 1 else 0.0
+    return DraftPrice(
+        prices.drafter,
+        max(0.0, shortest - further * (ks[0] - 1)),
+        further,
+        prices.catch_up_ms(most) / (most - 1) if most > 1 else 0.0,
+    )
+
+
+def drafting_ms(prices: Prices, k: int, alpha: float, context_length: float) -> float:
+    """What a model's draft of k tokens takes on average, catching up included (``draft_price``)."""
+    price = draft_price(prices, context_length)
     fed = 1.0 + alpha**k if prices.keeps_drafts else theory.expected_tokens(alpha, k)
-    return max(0.0, draft + each * (fed - 1.0))
+    return price.ms(k) + (fed - 1.0) * (price.catch_up_ms or 0.0)
 
 
 def mean_parts(bills: Sequence[CycleParts]) -> CycleParts:

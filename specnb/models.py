@@ -12,7 +12,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import lru_cache, wraps
 from pathlib import Path
 from typing import TypeVar
@@ -32,7 +32,12 @@ LONGEST_NAME = 100
 """Characters of a model's name that its derived files carry: file systems allow 255 bytes in all."""
 
 LEFTOVER_S = 24 * 3600.0
-"""A scratch file older than this was left by a process that was killed; the next use removes it."""
+"""A scratch folder or unfinished file older than this was left by a process that was killed; the next use removes it.
+"""
+
+_UNFINISHED = ".part"
+_ALL_UNFINISHED = f"{'[0-9a-f]' * 12}/tmp*{_UNFINISHED}"
+"""Only what ``derived`` made matches: SPECNB_CACHE may name a folder that holds a reader's own files, too."""
 
 MAX_VOCABULARY_DIFFERENCE = 128
 FIRST_COMPARED_TOKEN = 5
@@ -228,19 +233,34 @@ def scratch(job: str) -> Iterator[Path]:
     """
     place = cache_folder() / job
     place.mkdir(exist_ok=True)
-    for left in place.iterdir():
-        if time.time() - left.stat().st_mtime > LEFTOVER_S:
-            shutil.rmtree(left, ignore_errors=True)
+    for left in _leftovers(place.iterdir()):
+        shutil.rmtree(left, ignore_errors=True)
     with tempfile.TemporaryDirectory(dir=place) as folder:
         yield Path(folder)
 
 
+def _leftovers(paths: Iterable[Path]) -> list[Path]:
+    """Those that have lain untouched for ``LEFTOVER_S``; what another process removes meanwhile is none of them."""
+    found = []
+    for path in paths:
+        with suppress(FileNotFoundError):
+            if time.time() - path.stat().st_mtime > LEFTOVER_S:
+                found.append(path)
+    return found
+
+
 def derived(source: Path, label: str, make: Callable[[Path], None]) -> Path:
-    """The cached file for (contents of source, label), made under a temporary name so that it is whole or absent."""
+    """The cached file for (contents of source, label), made under a temporary name so that it is whole or absent.
+
+    Whenever one is made, unfinished ones go that were left long ago, whatever model they were for.
+    """
     final = cache_folder() / fingerprint(source) / f"{backend.name_without_format(source)[:LONGEST_NAME]}.{label}.gguf"
     if not final.exists():
+        for left in _leftovers(cache_folder().glob(_ALL_UNFINISHED)):
+            with suppress(OSError):  # another's file, or one that another removed first
+                left.unlink()
         final.parent.mkdir(exist_ok=True)
-        handle, name = tempfile.mkstemp(suffix=".part", dir=final.parent)
+        handle, name = tempfile.mkstemp(suffix=_UNFINISHED, dir=final.parent)
         os.close(handle)
         try:
             make(Path(name))
@@ -279,7 +299,25 @@ def fingerprint(path: Path) -> str:
     return digest.hexdigest()[:12]
 
 
-def read_gguf(path: Path) -> gguf.GGUFReader:
+class Reader(gguf.GGUFReader):
+    """The gguf package's, four times as fast: it takes hundreds of thousands of slices of ``data``, and slices of a
+    np.memmap are slow. Here ``data`` is a plain array over the same mapping, which lives as long as any slice of it.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        super().__init__(path)
+
+    @property
+    def data(self) -> np.ndarray:
+        return self._data
+
+    @data.setter
+    def data(self, mapped: np.ndarray) -> None:
+        self._data = np.asarray(mapped)
+
+
+def read_gguf(path: Path) -> Reader:
     """Header, values and tensors of a GGUF file, memory-mapped. Raises ModelError naming file and reason.
 
     The gguf package makes as many objects as a header asks for, so it sees those only that fit their files.
@@ -289,7 +327,7 @@ def read_gguf(path: Path) -> gguf.GGUFReader:
     except gguf_header.BadFile as refused:
         raise ModelError(str(refused)) from None
     with damage_named(path):
-        return gguf.GGUFReader(path)
+        return Reader(path)
 
 
 @contextmanager
@@ -297,6 +335,11 @@ def damage_named(path: Path) -> Iterator[None]:
     """Errors of reading a file become a ModelError that names it."""
     try:
         yield
+    except NotImplementedError as error:  # gguf.dequantize, of Q1_0, Q8_1, Q8_K and integers
+        raise ModelError(
+            f"{path.name} has weights in a format that cannot be widened to float32 here: {error}. Use the model in "
+            "another format, Q8_0 or F16 for instance."
+        ) from error
     except (LookupError, ValueError, TypeError, ArithmeticError) as error:
         raise ModelError(
             f"{path.name} is no readable GGUF file: {error}. If it was downloaded or copied, it may be incomplete: "
@@ -304,16 +347,15 @@ def damage_named(path: Path) -> Iterator[None]:
         ) from error
 
 
-def value(reader: gguf.GGUFReader, key: str) -> object:
+def value(reader: Reader, key: str) -> object:
     """Of a key in the header. Raises ModelError naming the file where it has none."""
     field = reader.get_field(key)
     if field is None:
-        name = Path(reader.data.filename).name
-        raise ModelError(f"{name} has no value for {key}; it is damaged or of an unknown kind.")
+        raise ModelError(f"{reader.path.name} has no value for {key}; it is damaged or of an unknown kind.")
     return field.contents()
 
 
-def write_layer_subset(reader: gguf.GGUFReader, keep: Sequence[int], target: Path) -> None:
+def write_layer_subset(reader: Reader, keep: Sequence[int], target: Path) -> None:
     """Writes the kept layers, renumbered, and everything else as it is. See ``layer_subset``."""
     architecture = str(value(reader, "general.architecture"))
     n_layer = int(value(reader, f"{architecture}.block_count"))

@@ -5,6 +5,8 @@ how many passes it takes, never what it says. So one text, and for drafters with
 run with long drafts, tell the cycles of every shorter setting:
 
 * a look-up drafts from the text alone, so the loop is run again over the known text: exact;
+* a drafter that was asked at every place while the text was written plainly (``Rehearsal``) has told all its drafts
+  of every shorter setting: exact as well, for heads too;
 * of a drafter with a model the pilot tells, for nearly every place of the text, which token it would
   draft there and how sure it would be: the next places of a draft that is kept are read from the same tokens as
   a draft that starts there would. The confidences say where a higher p_min would have stopped. Not known
@@ -17,24 +19,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise, takewhile
 from typing import Literal
 
 from . import decoder
 from .drafters import Drafter
 from .policy import Fixed
-from .records import Cycle, DraftPrice, Limits, Run
+from .records import Cycle, Draft, DraftPrice, Limits, Run
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
     """One replayed cycle. computed: tokens to be paid for, the one that p_min throws away among them.
 
-    None are where a chain's look-up drafts.
+    None are where a chain's look-up drafts. missed: tokens that the drafter's model has to read before it can draft;
+    told by rehearsals only.
     """
 
     drafted: int
     computed: int
     emitted: int
+    missed: int = 0
 
 
 def of_look_up(drafter: Drafter, prompt: Sequence[int], text: Sequence[int], k: int) -> tuple[Step, ...]:
@@ -46,6 +51,53 @@ def of_look_up(drafter: Drafter, prompt: Sequence[int], text: Sequence[int], k: 
     decoder.prefill(target, policy, prompt)
     cycles = decoder.decode(target, policy, target, prompt, max_tokens=len(text))
     return tuple(Step(len(cycle.drafted), len(cycle.drafted), len(cycle.emitted)) for cycle in cycles)
+
+
+@dataclass(frozen=True, slots=True)
+class Rehearsal:
+    """A text that was written plainly, and what a drafter would have drafted at each of its places.
+
+    drafts: one for each token of the text, of at most k tokens, made without any p_min. rereads: a head drafts, which
+    reads what was kept of its draft once more, now from real states.
+    """
+
+    text: tuple[int, ...]
+    drafts: tuple[Draft, ...]
+    k: int
+    rereads: bool
+
+    def __post_init__(self) -> None:
+        if len(self.drafts) != len(self.text) or not self.text:
+            raise ValueError(f"A rehearsal has a draft for each token; got {len(self.drafts)} for {len(self.text)}.")
+
+
+def of_rehearsal(rehearsal: Rehearsal, k: int, p_min: float = 0.0) -> tuple[Step, ...]:
+    """The cycles of a drafter whose drafts hang on the text alone. ValueError for a k beyond the rehearsal's."""
+    if k > rehearsal.k:
+        raise ValueError(f"A rehearsal at k={rehearsal.k} cannot tell what k={k} would do.")
+    text, steps, at, missed = rehearsal.text, [], 0, 0
+    while at < len(text):
+        draft = rehearsal.drafts[at]
+        # As in the loop: a cycle emits one token more than it keeps, so the draft leaves room for that one.
+        drafted, computed = _held_to(draft, min(k, len(text) - at - 1), p_min)
+        right = (token == said for token, said in zip(draft.tokens[:drafted], text[at:], strict=False))
+        kept = sum(1 for _ in takewhile(bool, right))
+        steps.append(Step(drafted, computed, kept + 1, missed if computed else 0))
+        at += kept + 1
+        if computed:  # its model has read the pending token, and of the draft what it read to draft on
+            missed = kept if rehearsal.rereads else max(0, kept - (computed - 1))
+        else:
+            missed += kept + 1
+    return tuple(steps)
+
+
+def _held_to(draft: Draft, longest: int, p_min: float) -> tuple[int, int]:
+    """(tokens drafted, tokens computed) of a draft cut to a length and a p_min, which a look-up's knows nothing of."""
+    if draft.confidences is None:
+        return min(longest, len(draft.tokens)), 0
+    confidences = draft.confidences[:longest]
+    sure = sum(1 for _ in takewhile(lambda confidence: confidence >= p_min, confidences))
+    return sure, min(sure + 1, len(confidences))
 
 
 def of_pilot(pilot: Run, k: int, p_min: float = 0.0) -> tuple[Step, ...]:
@@ -133,18 +185,24 @@ def _past_the_error(place: _Place, kept: int, longest: int, p_min: float) -> Ste
 
 
 def ms_per_token(
-    steps: Sequence[Step], verify_ms: Mapping[int, float], price: DraftPrice, *, other_ms: float = 0.0
+    steps: Sequence[Step],
+    verify_ms: Mapping[int, float],
+    price: DraftPrice,
+    *,
+    other_ms: float = 0.0,
+    switch_ms: float = 0.0,
 ) -> float:
     """Milliseconds per emitted token of replayed cycles.
 
-    verify_ms: N -> ms. other_ms: sampling and bookkeeping of each cycle. KeyError where a cycle's N was not measured.
+    verify_ms: N -> ms. other_ms: sampling and bookkeeping of each cycle. switch_ms: of a pass over another N than the
+    one before (``measure.switch_ms``). KeyError where a cycle's N was not measured.
     """
-    spent = 0.0
+    spent = switch_ms * sum(step.drafted != before.drafted for before, step in pairwise(steps))
     for step in steps:
         n = step.drafted + 1
         if n not in verify_ms:
             raise KeyError(f"T(N) was not measured at N={n}, which these cycles need.")
-        spent += price.ms(step.computed) + verify_ms[n] + other_ms
+        spent += price.ms(step.computed, step.missed) + verify_ms[n] + other_ms
     return spent / sum(step.emitted for step in steps)
 
 
@@ -162,6 +220,7 @@ class _KnownText:
         # A draft may run past the end of the text, where it is cut by the budget but still has to fit.
         self.n_ctx = len(self._all) + 1
         self.n_batch = max(self.n_ctx, k + 1)
+        self.n_vocab = max(self._all) + 1
         self.n_tokens = 0
         self._before_pass = 0
 

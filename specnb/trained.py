@@ -10,6 +10,7 @@ model it was trained on, so any other is refused.
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,6 +37,10 @@ LEAST_LIKENESS = 0.9
 other weights."""
 SKETCH_VALUES = 32
 
+EAGLE_INPUTS = 5
+"""What EAGLE's layer is fed, each as wide as a state: the state, the embedding, the typical state, two recalled ones.
+"""
+
 _TYPE = gguf.GGUFValueType
 _SEAL_BYTES = 64
 
@@ -56,7 +61,7 @@ class Fingerprint:
 
 @dataclass(frozen=True)
 class Training:
-    """steps: of the optimiser. rows: conversations learnt from. tokens: those of them that were worth learning."""
+    """steps: of the optimiser. rows: conversations learnt from. tokens: of their answers, outside repetition loops."""
 
     steps: int
     rows: int
@@ -91,7 +96,8 @@ class Weights:
     def matrix(self, name: str) -> np.ndarray:
         """A tensor widened to float32."""
         tensor = self.tensor(name)
-        return gguf.dequantize(tensor.data, tensor.tensor_type).astype(np.float32, copy=False)
+        with models.damage_named(self.path):
+            return _widened(tensor, slice(None))
 
 
 class Rows:
@@ -118,8 +124,11 @@ class Rows:
 
 
 def embedding(source: Path) -> Rows:
-    """The target's token embeddings: row t is token t's."""
-    return Rows(_tensors(_reader(source))["token_embd.weight"])
+    """The target's token embeddings: row t is token t's. Raises ModelError for a format that cannot be widened."""
+    rows = Rows(_tensors(_reader(source))["token_embd.weight"])
+    with models.damage_named(source):
+        rows([0])
+    return rows
 
 
 def path_of(kind: str) -> Path:
@@ -128,9 +137,9 @@ def path_of(kind: str) -> Path:
 
 
 def load(path: Path) -> Weights:
-    """Reads shipped weights, once while the file stays as it is.
+    """Reads shipped weights, once while the file stays as it is. A file called as a kind is has to hold that kind.
 
-    Raises ModelError when it is missing, damaged, edited or of another version.
+    Raises ModelError when it is missing, damaged, edited, of another version or of another kind.
     """
     if not path.is_file():
         raise ModelError(f"The trained weights {path} are missing. Fetch the file again from the project's repository.")
@@ -141,7 +150,16 @@ def load(path: Path) -> Weights:
 def _load(path: Path) -> Weights:
     # The seal comes first: a damaged header must not be parsed, its counts may ask for any amount of memory.
     digest = _checked_seal(path)
-    reader = models.read_gguf(path)
+    weights = _parsed(path, models.read_gguf(path), digest)
+    if path.stem in KINDS and path.stem != weights.kind:
+        raise ModelError(
+            f"{path} holds the weights of the {weights.kind} drafter, not of {path.stem}: it was exchanged or renamed. "
+            "Fetch the file again from the project's repository."
+        )
+    return weights
+
+
+def _parsed(path: Path, reader: models.Reader, digest: str) -> Weights:
     try:
         kind = str(models.value(reader, "specnb.kind"))
         if kind not in KINDS:  # it becomes part of the name of a file that is written
@@ -151,9 +169,9 @@ def _load(path: Path) -> Weights:
             kind=kind,
             longest_k=int(models.value(reader, "specnb.longest_k")),
             training=Training(*(int(models.value(reader, f"specnb.training.{name}")) for name in TRAINING)),
-            vocabulary=np.array(models.value(reader, "specnb.vocabulary"), dtype=np.int64),
+            vocabulary=np.array(list(models.value(reader, "specnb.vocabulary")), dtype=np.int64),
             target=Fingerprint(
-                shape=tuple(models.value(reader, "specnb.target.shape")),
+                shape=_three_sizes(models.value(reader, "specnb.target.shape")),
                 tokenizer=str(models.value(reader, "specnb.target.tokenizer")),
                 norms=str(models.value(reader, "specnb.target.norms")),
                 sketch=np.array(models.value(reader, "specnb.target.sketch"), dtype=np.float32),
@@ -165,10 +183,39 @@ def _load(path: Path) -> Weights:
         raise ModelError(f"{path.name} holds no trained drafter: {error} Fetch the file again.") from error
 
 
+def _three_sizes(values: Iterable[int]) -> tuple[int, int, int]:
+    """Raises TypeError or ValueError for anything but three numbers."""
+    n_embd, n_layer, n_vocab = (int(value) for value in values)
+    return n_embd, n_layer, n_vocab
+
+
+def publish(
+    path: Path,
+    values: models.Values,
+    tensors: Iterable[tuple[str, np.ndarray, gguf.GGMLQuantizationType]],
+    target: Path,
+) -> Weights:
+    """Writes, seals and checks weights beside their place, then puts them there at once.
+
+    Never into the file that is there: a kernel that has it memory-mapped would die of a bus error.
+    Raises ModelError, and leaves the old file, when what was written does not fit its target.
+    """
+    unfinished = path.with_suffix(".part")
+    try:
+        models.write_gguf(unfinished, "specnb-drafter", values, tensors)
+        seal(unfinished)
+        check_fits(load(unfinished), target)
+        os.replace(unfinished, path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+    return load(path)
+
+
 def seal(path: Path) -> None:
     """Appends the SHA-256 of a finished file to it. Readers of GGUF ignore what follows the last tensor."""
-    whole = path.read_bytes()
-    path.write_bytes(whole + hashlib.sha256(whole).hexdigest().encode())
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    with path.open("ab") as file:
+        file.write(digest.encode())
 
 
 def _checked_seal(path: Path) -> str:
@@ -225,7 +272,11 @@ def _fingerprint(source: Path) -> Fingerprint:
 
 
 def check_fits(weights: Weights, source: Path) -> None:
-    """Raises PairError unless the file is the target these weights were trained on, in any weight format."""
+    """Raises PairError unless the file is the target these weights were trained on, in any weight format.
+
+    Raises ModelError where the weights contradict themselves, whatever the target.
+    """
+    _check_sizes(weights)
     made_for, found = weights.target, fingerprint(source)
 
     def refuse(what: str, wanted: object, there: object) -> None:
@@ -246,6 +297,37 @@ def check_fits(weights: Weights, source: Path) -> None:
     likeness = float(made_for.sketch @ found.sketch / norms) if made_for.sketch.shape == found.sketch.shape else 0.0
     if not likeness >= LEAST_LIKENESS:  # NaN is no likeness either
         refuse("a sample of its weights", f"a likeness of at least {LEAST_LIKENESS}", f"{likeness:.2f}")
+
+
+def _check_sizes(weights: Weights) -> None:
+    """Raises ModelError unless ids and matrices have the sizes that the drafters will take for granted."""
+    ids, path, n_vocab = weights.vocabulary, weights.path, weights.target.shape[2]
+    if not len(ids):
+        raise ModelError(f"{path.name} names no output tokens, so it can draft none. Fetch the file again.")
+    if ids.min() < 0 or ids.max() >= n_vocab:
+        raise ModelError(
+            f"{path.name} names output tokens from {ids.min()} to {ids.max()}, and its target has those from 0 to "
+            f"{n_vocab - 1} only. Fetch the file again."
+        )
+    for name, wanted in _head_shapes(weights).items():
+        found = _shape(weights.tensor(name))
+        if found != wanted:
+            raise ModelError(
+                f"{path.name} has a tensor {name!r} of shape {found} where {wanted} is needed; it is of another "
+                "version of this project. Fetch the file again from the repository that the code came from."
+            )
+
+
+def _head_shapes(weights: Weights) -> dict[str, tuple[int, ...]]:
+    """Of the matrices that numpy multiplies; llama.cpp looks at those of the layers."""
+    n_embd = weights.target.shape[0]
+    if weights.kind == "eagle":
+        n_ids = len(weights.vocabulary)
+        return {"projection.weight": (n_embd, EAGLE_INPUTS * n_embd), "typical.weight": (n_ids, n_embd)}
+    if weights.kind == "medusa":
+        n_heads = _shape(weights.tensor("blocks.weight"))[0]
+        return {"blocks.weight": (n_heads, n_embd, n_embd)}
+    return {}
 
 
 def assemble(weights: Weights, source: Path) -> Path:
@@ -271,8 +353,9 @@ def assemble_full(weights: Weights, source: Path) -> Path:
 def _write_reduced(weights: Weights, source: Path, path: Path) -> None:
     reader = _reader(source)
     there = _tensors(reader)
-    rows = there.get("output.weight", there["token_embd.weight"])
-    output = gguf.quantize(_widened(rows, weights.vocabulary), gguf.GGMLQuantizationType.Q8_0)
+    with models.damage_named(source):
+        rows = _widened(there.get("output.weight", there["token_embd.weight"]), weights.vocabulary)
+    output = gguf.quantize(rows, gguf.GGMLQuantizationType.Q8_0)
     layers = [
         (name, tensor.data, tensor.tensor_type)
         for name, tensor in weights.tensors.items()
@@ -336,6 +419,11 @@ def _n_layer(names: Iterable[str]) -> int:
     return len({name.split(".")[1] for name in names if name.startswith("blk.")})
 
 
+def _shape(tensor: gguf.ReaderTensor) -> tuple[int, ...]:
+    """Of the values, slowest dimension first; ``tensor.data`` has that of the bytes."""
+    return tuple(reversed(tensor.shape.tolist()))
+
+
 def _tensors(reader: gguf.GGUFReader) -> dict[str, gguf.ReaderTensor]:
     return {tensor.name: tensor for tensor in reader.tensors}
 
@@ -346,6 +434,6 @@ def _widened(tensor: gguf.ReaderTensor, rows: object) -> np.ndarray:
 
 
 @models.kept_while_unchanged(2)
-def _reader(source: Path) -> gguf.GGUFReader:
-    """A target's reader: parsing the header of a large vocabulary takes two seconds."""
+def _reader(source: Path) -> models.Reader:
+    """A target's reader: parsing the header of a large vocabulary takes a second."""
     return models.read_gguf(source)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
+from specnb import replay
 from specnb.bench import __main__ as bench_main
 from specnb.bench import drafters as drafters_bench
 from specnb.bench.__main__ import BENCHMARKS, main
+from specnb.records import Draft, DraftPrice
 
 KEYS = {
     "adaptive": {"worst_vs_plain", "worst_vs_best_fixed"},
@@ -76,18 +79,44 @@ def test_recorded_figures_keep_six_digits_and_say_where_they_come_from(tmp_path,
     assert '\n{"n": 1, "ms": 2.0},\n' in text
 
 
-ANSWER = drafters_bench.Answer("F32", 0.0, 3, "eagle", 2, 128, 70, 90, 58, 60, 40, 1.5, False, predicted=1.1)
+ANSWER = drafters_bench.Answer("F32", 0.0, 3, "eagle", 2, 0.5, 128, 70, 90, 58, 60, 40, 1.5, False, predicted=1.1)
 
 
 def test_loops_stand_apart_and_speedups_are_medians_over_prompts_of_the_same_format():
     plain = [replace(ANSWER, drafter="none", prompt=i, k=0, seconds=2.0) for i in (0, 1, 2, 4)]
     fast = [replace(ANSWER, drafter="none", format="Q4_0", prompt=0, seconds=0.5)]
     eagle = [replace(ANSWER, prompt=i, seconds=s, loops=i == 2) for i, s in ((0, 1.0), (1, 4.0), (2, 0.1), (4, 2.0))]
-    costs = {format: drafters_bench.Costs({1: 10.0}, {"eagle": 0.5}) for format in ("F32", "Q4_0")}
+    costs = {format: drafters_bench.Costs({1: 10.0}, {"eagle": 0.5}, {}, 0.0) for format in ("F32", "Q4_0")}
     rows = drafters_bench._rows([*plain, *fast, *eagle], costs)
     assert [(row.drafter, row.format) for row in rows[:2]] == [("none", "F32"), ("none", "Q4_0")]
     by_kind = {row.kind: row for row in rows[2:]}
     assert set(by_kind) == {"chat", "code", "loops"}
     assert by_kind["chat"].speedup == (2.0 + 0.5) / 2 and by_kind["loops"].speedup == 20.0
     assert by_kind["chat"].gamma == 0.05 and by_kind["chat"].alpha == 58 / 90
+    assert by_kind["chat"].speedup_range == (0.5, 2.0)
     assert by_kind["code"].against_fastest_plain == 0.25
+
+
+def test_a_gain_above_temperature_zero_is_one_over_plain_decoding_there():
+    plain = [replace(ANSWER, drafter="none", k=0, temperature=t, seconds=s) for t, s in ((0.0, 1.0), (0.7, 4.0))]
+    warm = replace(ANSWER, temperature=0.7, seconds=2.0)
+    costs = {"F32": drafters_bench.Costs({1: 10.0}, {"eagle": 0.5}, {}, 0.0)}
+    rows = drafters_bench._rows([*plain, warm], costs)
+    assert [row.against_fastest_plain for row in rows] == [1.0, 1.0, 2.0]
+
+
+def test_the_setting_of_the_fastest_replay_is_taken_and_loops_are_left_aside():
+    def pilot(loops: bool, surest: float) -> drafters_bench.Pilot:
+        """Drafts of two tokens: both are kept where they are as sure as ``surest``, elsewhere none is."""
+        text = (7, 7, 1, 2) * 3
+        drafts = tuple(Draft((7, 7), (surest, surest) if i % 4 == 0 else (0.2, 0.2)) for i in range(len(text)))
+        return drafters_bench.Pilot(
+            partial(replay.of_rehearsal, replay.Rehearsal(text, drafts, 6, rereads=False)), loops
+        )
+
+    verify_ms, price = {n: 9.0 + n for n in range(1, 12)}, DraftPrice("distilled", 0.1, 0.1)
+    setting, speedup = drafters_bench._best("distilled", [pilot(False, 0.9), pilot(True, 0.2)], price, verify_ms, 0.2)
+    assert (setting.k, setting.p_min) == (2, 0.3)
+    # Three times a pass over 3 rows and a plain one; a draft was begun before each but the last, which has no room.
+    # Every pass but the first is over another N than the one before it.
+    assert speedup == pytest.approx(12 * 10.0 / (3 * 12.0 + 3 * 10.0 + (3 * 2 + 2) * 0.1 + 5 * 0.2))

@@ -18,7 +18,7 @@ from specnb.check.rule_exercise import DistributionExercise, TokensExercise
 OTHER_FACTS = {
     "04-verdict": ({"low": 0.8, "high": 0.9}, {"low": 0.9, "high": 1.1}),
     "05-possible": ({"marginal": 15.0, "ceiling": 20.0},),
-    "08-tie": ({"first": (1.5, 1.6), "second": (1.2, 1.4)}, {"first": (1.2, 1.4), "second": (1.5, 1.6)}),
+    "08-tie": ({"ratio": (0.98, 1.07)}, {"ratio": (1.02, 1.09)}),
 }
 """Where an option that is right under FACTS is wrong."""
 

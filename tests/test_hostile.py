@@ -164,7 +164,7 @@ def test_what_is_no_file_is_refused_at_once(make, tmp_path):
 
 @pytest.mark.model
 def test_the_gguf_package_sees_nothing_that_has_not_survived_a_trial(sound, cache, monkeypatch):
-    monkeypatch.setattr(models.gguf, "GGUFReader", lambda _path: pytest.fail("parsed"))
+    monkeypatch.setattr(models, "Reader", lambda _path: pytest.fail("parsed"))
     monkeypatch.setattr(trial, "try_model", lambda _path: trial.Trial(False, "it died"))
     for use in (lambda: models.layer_subset(sound, (0,)), lambda: models.in_format(sound, "Q8_0")):
         with pytest.raises(ModelError, match=r"sound\.gguf was tried in a process of its own: it died"):

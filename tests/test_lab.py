@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from specnb import drafters, machine, models
+from specnb import drafters, machine, models, replay
 from specnb.backend import ModelError
 from specnb.lab import LONGEST_K, Lab
 from specnb.prompts import PROMPTS
@@ -137,6 +137,36 @@ def test_the_chain_is_look_up_and_then_the_draft_model(lab):
 def test_drafted_tokens_cost_time_only_where_a_model_drafts(lab):
     assert lab.draft_ms("prompt_lookup", PROMPTS["rewrite"]) == lab.draft_ms("none", PROMPTS["rewrite"]) == 0.0
     assert lab.draft_ms("chain", PROMPTS["rewrite"]) > 0.0
+
+
+def test_names_with_commas_are_a_chain_in_this_order_with_one_model(lab):
+    chain = lab.drafter("ngram_mod,ngram_simple,eagle", n=2, m=6)
+    assert [each.name for each in chain.drafters] == ["ngram_mod", "ngram_simple", "eagle"]
+    assert (chain.drafters[1].n, chain.drafters[1].m) == (2, 6)
+    assert lab.draft_ms("ngram_simple,eagle", PROMPTS["rewrite"]) > 0.0
+    assert lab.digests(["chain"]) == lab.digests(["ngram_simple,draft_model"]) == lab.digests(["draft_model"])
+    with pytest.raises(ValueError, match="draft_model, eagle all do"):
+        lab.drafter("chain,eagle")
+    with pytest.raises(ValueError, match="There is no drafter ' eagle'"):
+        lab.drafter("ngram_simple, eagle")
+
+
+@pytest.mark.parametrize("name", ["eagle", "distilled", "ngram_simple,eagle"])
+@pytest.mark.parametrize(("k", "p_min"), [(1, 0.0), (3, 0.5)])
+def test_a_rehearsal_on_the_model_tells_the_cycles_of_a_real_run(lab, name, k, p_min):
+    rehearsal = lab.rehearse(PROMPTS["code"], name, k=4, max_tokens=40)
+    run = lab.run(PROMPTS["code"], name, k=k, p_min=p_min, max_tokens=40)
+    assert run.tokens == rehearsal.text
+    steps = replay.of_rehearsal(rehearsal, k, p_min)
+    assert [(step.drafted, step.emitted) for step in steps] == [(len(c.drafted), len(c.emitted)) for c in run.cycles]
+    assert any(0 < step.drafted for step in steps) and any(step.emitted > 1 for step in steps)
+
+
+def test_a_draft_between_passes_costs_no_less_than_one_apart(lab):
+    """With room: a small drafter's weights do not stay in the caches."""
+    price = lab.draft_price_in_cycles("eagle", PROMPTS["code"])
+    assert price.drafter == "eagle" and price.ms(1) > 0.5 * lab.draft_price("eagle", PROMPTS["code"], longest=4).ms(1)
+    assert lab.draft_price_in_cycles("ngram_mod", PROMPTS["code"]).ms(3, 2) == 0.0
 
 
 @pytest.mark.parametrize("name", ["chain", "eagle"])

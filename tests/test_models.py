@@ -11,7 +11,9 @@ from pathlib import Path
 
 import gguf
 import huggingface_hub
+import numpy as np
 import pytest
+import tiny_models
 
 from specnb import backend, models
 from specnb.backend import Model, ModelError, Session
@@ -29,7 +31,7 @@ def cache(tmp_path, monkeypatch) -> Path:
 
 
 @pytest.fixture(scope="module")
-def reader(embedded) -> gguf.GGUFReader:
+def reader(embedded) -> models.Reader:
     return models.read_gguf(embedded)
 
 
@@ -288,6 +290,51 @@ def test_a_file_that_is_no_gguf_has_no_layers(tmp_path, cache):
     assert files(cache) == []
 
 
+# -- read --------------------------------------------------------------------------------------
+
+
+def test_a_reader_finds_what_the_gguf_packages_own_finds_without_its_slow_slices(tmp_path):
+    path = tiny_models.write(tmp_path / "tiny.gguf", "qwen2", layers=range(2))
+    found, wanted = models.read_gguf(path), gguf.GGUFReader(path)
+    assert type(found.data) is np.ndarray and type(wanted.data) is np.memmap
+    assert list(found.fields) == list(wanted.fields) and found.data_offset == wanted.data_offset
+    for mine, theirs in zip(found.fields.values(), wanted.fields.values(), strict=True):
+        assert (mine.offset, mine.name, mine.data, mine.types) == (
+            theirs.offset,
+            theirs.name,
+            theirs.data,
+            theirs.types,
+        )
+        assert mine.contents() == theirs.contents()
+        assert [(part.dtype, part.tolist()) for part in mine.parts] == [
+            (part.dtype, part.tolist()) for part in theirs.parts
+        ]
+    for mine, theirs in zip(found.tensors, wanted.tensors, strict=True):
+        assert (mine.name, mine.tensor_type, mine.shape.tolist()) == (
+            theirs.name,
+            theirs.tensor_type,
+            theirs.shape.tolist(),
+        )
+        assert (mine.n_elements, mine.n_bytes, mine.data_offset) == (
+            theirs.n_elements,
+            theirs.n_bytes,
+            theirs.data_offset,
+        )
+        assert mine.data.dtype == theirs.data.dtype and not mine.data.flags.writeable
+        np.testing.assert_array_equal(mine.data, theirs.data)
+
+
+def test_a_format_that_gguf_cannot_widen_is_told_as_such_and_not_as_damage(tmp_path):
+    with (
+        pytest.raises(
+            ModelError, match=r"odd\.gguf has weights in a format .* Q8_1 .* Use the model in another"
+        ) as told,
+        models.damage_named(tmp_path / "odd.gguf"),
+    ):
+        gguf.dequantize(np.zeros((1, 40), np.uint8), gguf.GGMLQuantizationType.Q8_1)
+    assert "incomplete" not in str(told.value)
+
+
 # -- pairs -------------------------------------------------------------------------------------
 
 
@@ -404,3 +451,29 @@ def test_a_scratch_folder_is_empty_and_goes_with_what_a_killed_process_left_a_da
         assert not list(folder.iterdir())
         (folder / "large.gguf").write_text("weights")
     assert fresh.exists() and not stale.exists() and not folder.exists()
+
+
+def test_what_another_process_removes_while_leftovers_are_looked_at_is_no_error(tmp_path, monkeypatch):
+    monkeypatch.setenv("SPECNB_CACHE", str(tmp_path))
+    listed = Path.iterdir
+    monkeypatch.setattr(Path, "iterdir", lambda folder: iter([*listed(folder), folder / "gone"]))
+    with models.scratch("job") as folder:
+        assert folder.is_dir()
+
+
+def test_an_unfinished_model_that_a_killed_process_left_a_day_ago_goes_when_the_next_is_made(file, cache):
+    folders = [cache / name for name in ("0123456789ab", "job", "Downloads")]
+    for folder in folders:
+        folder.mkdir(parents=True)
+    of_another, fresh, scratch, readers_own = (
+        folders[0] / "tmpabc.part",
+        folders[0] / "tmpnew.part",
+        folders[1] / "tmpabc.part",
+        folders[2] / "film.part",
+    )
+    for path in (of_another, fresh, scratch, readers_own):
+        path.write_text("half a model")
+        if path is not fresh:
+            os.utime(path, (time.time() - 2 * models.LEFTOVER_S,) * 2)
+    made = models.derived(file, "copy", lambda path: path.write_text("a model"))
+    assert set(files(cache)) == {made, fresh, scratch, readers_own}

@@ -6,7 +6,7 @@ import pytest
 
 from specnb import decoder, drafters, replay
 from specnb.policy import Fixed
-from specnb.records import Cycle, DraftPrice, Limits, Run, Sampling
+from specnb.records import Cycle, Draft, DraftPrice, Limits, Run, Sampling
 from specnb.toy import ToySampler, ToySession
 
 PROMPT = (0, 1, 2, 0, 1, 2, 0, 3, 1, 0, 1, 2)
@@ -54,6 +54,43 @@ def test_a_higher_p_min_stops_where_the_confidences_say_so(p_min):
     drafted = sum(step.drafted for step in steps)
     assert drafted == pytest.approx(real.drafted, abs=0.1 * real.drafted + 3)
     assert all(step.drafted <= step.computed <= step.drafted + 1 for step in steps)
+
+
+def rehearsal(drafter, k: int) -> replay.Rehearsal:
+    rehearsing = drafters.Rehearsing(drafter)
+    return replay.Rehearsal(run(rehearsing, k).tokens, tuple(rehearsing.drafts), k, rereads=False)
+
+
+def chain(drafter) -> drafters.Chain:
+    return drafters.Chain((drafters.NgramSimple(2, 6), drafter))
+
+
+@pytest.mark.parametrize("around", [lambda drafter: drafter, chain], ids=["alone", "behind a look-up"])
+@pytest.mark.parametrize("p_min", [0.0, 0.3, 0.6, 0.9])
+@pytest.mark.parametrize("k", [1, 2, 5, 8])
+def test_a_rehearsal_tells_every_cycle_of_every_shorter_setting(k, p_min, around):
+    steps = replay.of_rehearsal(rehearsal(around(draft_model(sharpness=1.0, seed=4)), 8), k, p_min)
+    real = run(around(draft_model(sharpness=1.0, seed=4)), k, p_min)
+    assert [(step.drafted, step.emitted) for step in steps] == shape(real)
+
+
+@pytest.mark.parametrize("p_min", [0.0, 0.5])
+@pytest.mark.parametrize("around", [lambda drafter: drafter, chain], ids=["alone", "behind a look-up"])
+def test_a_rehearsal_tells_what_the_model_had_to_compute_and_to_read(around, p_min):
+    """Every pass of the draft model feeds tokens: the pending one, those it missed, and one for each further draft."""
+    model = draft_model(sharpness=1.0, seed=3)
+    steps = replay.of_rehearsal(rehearsal(around(model), 5), 5, p_min)
+    counted = draft_model(sharpness=1.0, seed=3)
+    run(around(counted), 5, p_min)
+    read = sum(step.computed + step.missed for step in steps)
+    assert sum(counted.session.passes[1:]) == read
+
+
+def test_a_rehearsal_is_refused_a_longer_k_and_a_place_without_a_draft():
+    with pytest.raises(ValueError, match="k=3 cannot tell what k=4"):
+        replay.of_rehearsal(replay.Rehearsal((1,), (Draft(),), 3, rereads=False), 4)
+    with pytest.raises(ValueError, match="got 1 for 2"):
+        replay.Rehearsal((1, 2), (Draft(),), 3, rereads=False)
 
 
 def test_a_pilot_at_a_p_min_tells_of_shorter_k_at_the_same_one():

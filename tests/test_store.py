@@ -146,8 +146,9 @@ STUDY = PublishedStudy(
 REPORTS = FieldReports("Reports", "Several people", (CURVE,), (COUNTS,), (COUNTS, COUNTS), (SWEEP,))
 
 SCORE = DrafterScore(
-    "eagle", "F32", "code", 0.0, 2, 1.75, 1.125, 55.5, 0.5, 4,
-    alpha=0.5, alpha_first=0.5625, gamma=0.03125, predicted=1.0625, speedup_ci=(1.0, 1.25),
+    "eagle", "F32", "code", 0.0, 2, 0.5, 1.75, 1.125, 55.5, 0.5, 4,
+    alpha=0.5, alpha_first=0.5625, gamma=0.03125, predicted=1.0625,
+    speedup_range=(0.75, 1.5), speedup_ci=(1.0, 1.25),
 )  # fmt: skip
 LAYERWISE = LayerwiseCost(
     "llama-8B",

@@ -6,8 +6,14 @@ layers: those have to say what the target says.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import importlib
+import importlib.util
+import json
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
 
 import gguf
 import numpy as np
@@ -119,6 +125,7 @@ def write_shipped(path: Path, values: models.Values, tensors: Tensors) -> Path:
             stored.append((name, gguf.quantize(data, Q8_0), Q8_0))
         else:
             stored.append((name, data.astype(np.float16), F16) if data.ndim > 1 else (name, data, F32))
+    path.unlink(missing_ok=True)  # never written over: weights that are loaded are memory-mapped
     models.write_gguf(path, "specnb-drafter", values, stored)
     trained.seal(path)
     return path
@@ -200,6 +207,53 @@ def test_weights_of_another_version_are_refused_by_name(target, missing):
             ask(missing)
 
 
+@pytest.mark.parametrize("token", [-1, len(TOKENS), 10**6])
+@pytest.mark.parametrize("kind", trained.KINDS)
+@pytest.mark.parametrize("use", [trained.check_fits, trained.assemble])
+def test_output_tokens_that_the_target_does_not_have_are_refused(target, cache, kind, token, use):
+    vocabulary = [*VOCABULARY[1:].tolist(), token]
+    weights = ship(target, kind, TENSORS[kind](), vocabulary=vocabulary)
+    words = rf"shipped-{kind}\.gguf names output tokens from {min(vocabulary)} to {max(vocabulary)}, .* 0 to 599 only"
+    with pytest.raises(ModelError, match=words):
+        use(weights, target)
+    assert files(cache) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "shape", "wanted"),
+    [
+        ("eagle", "projection.weight", (N_EMBD, 4 * N_EMBD), (N_EMBD, 5 * N_EMBD)),
+        ("eagle", "typical.weight", (len(VOCABULARY) - 1, N_EMBD), (len(VOCABULARY), N_EMBD)),
+        ("eagle", "typical.weight", (len(VOCABULARY), N_EMBD // 2), (len(VOCABULARY), N_EMBD)),
+        ("medusa", "blocks.weight", (3, N_EMBD, N_EMBD // 2), (3, N_EMBD, N_EMBD)),
+        ("medusa", "blocks.weight", (3, N_EMBD), (3, N_EMBD, N_EMBD)),
+    ],
+)
+def test_matrices_of_another_size_are_refused_before_any_text(target, cache, kind, name, shape, wanted):
+    weights = ship(target, kind, TENSORS[kind]() | {name: np.ones(shape, np.float32)})
+    with pytest.raises(ModelError, match="another version of this project") as refused:
+        trained.assemble(weights, target)
+    assert f"shipped-{kind}.gguf has a tensor {name!r} of shape {shape} where {wanted}" in str(refused.value)
+    assert files(cache) == []
+
+
+@pytest.mark.parametrize("shape", [(N_EMBD, N_LAYER), (N_EMBD, N_LAYER, len(TOKENS), 1)])
+def test_a_target_has_three_sizes(target, tmp_path, shape):
+    values = shipped_values("medusa", target, VOCABULARY, 4) | {"specnb.target.shape": (list(shape), TYPE.ARRAY)}
+    odd = write_shipped(tmp_path / "odd.gguf", values, medusa_tensors())
+    assert "odd.gguf holds no trained drafter: " in refusal(odd)
+
+
+def test_a_file_called_as_another_kind_than_it_holds_is_refused(target, tmp_path, monkeypatch):
+    monkeypatch.setattr(trained, "DATA", tmp_path)
+    (tmp_path / "drafters").mkdir()
+    for kind, held in (("distilled", "eagle"), ("eagle", "eagle")):
+        write_shipped(trained.path_of(kind), shipped_values(held, target, VOCABULARY, 4), TENSORS[held]())
+    assert trained.load(trained.path_of("eagle")).kind == "eagle"
+    words = refusal(trained.path_of("distilled"))
+    assert "distilled.gguf holds the weights of the eagle drafter, not of distilled" in words
+
+
 def test_weights_lie_with_the_projects_data():
     assert [trained.path_of(kind).name for kind in trained.KINDS] == ["distilled.gguf", "eagle.gguf", "medusa.gguf"]
     assert {trained.path_of(kind).parent.name for kind in trained.KINDS} == {"drafters"}
@@ -278,6 +332,39 @@ def test_a_file_that_is_no_gguf_is_refused(tmp_path):
     assert "no trained drafter" in refusal(text)
     trained.seal(text)
     assert "no readable GGUF" in refusal(text)
+
+
+# -- shipped -----------------------------------------------------------------------------------
+
+
+def published(path: Path, target: Path, vocabulary: Sequence[int]) -> Weights:
+    tensors = [(name, data, F32) for name, data in medusa_tensors().items()]
+    return trained.publish(path, shipped_values("medusa", target, vocabulary, 4), tensors, target)
+
+
+def test_new_weights_are_put_in_place_of_old_ones_that_a_kernel_has_mapped(target, tmp_path, monkeypatch):
+    monkeypatch.setattr(Path, "write_bytes", lambda *_: pytest.fail("written over"))  # sealing, too
+    path = tmp_path / "medusa.gguf"
+    before = published(path, target, VOCABULARY)
+    whole = path.read_bytes()
+    with path.open("rb") as of_another_process:
+        after = published(path, target, VOCABULARY[:30])
+        assert of_another_process.read() == whole
+    assert after.path == path and after.digest == trained.load(path).digest != before.digest
+    assert len(after.vocabulary) == 30
+    assert {each.name for each in tmp_path.glob("medusa*")} == {"medusa.gguf"}
+
+
+def test_weights_that_do_not_fit_their_target_leave_the_old_ones(target, tmp_path):
+    path = tmp_path / "medusa.gguf"
+    published(path, target, VOCABULARY)
+    whole = path.read_bytes()
+    with pytest.raises(ModelError, match="names output tokens from"):
+        published(path, target, [1, 2, 10**6])
+    with pytest.raises(ModelError, match="holds the weights of the medusa drafter, not of eagle"):
+        published(tmp_path / "eagle.gguf", target, VOCABULARY)
+    assert path.read_bytes() == whole
+    assert {each.name for each in tmp_path.glob("*.*")} == {"medusa.gguf", "target.gguf"}
 
 
 # -- whose target ------------------------------------------------------------------------------
@@ -378,6 +465,32 @@ def test_a_model_without_the_tensors_looked_at_fits_no_drafter(target, tmp_path)
     other = write_target(tmp_path / "other.gguf", tensors)
     with pytest.raises(ModelError, match=r"other\.gguf \(llama\) has no tensor 'blk\.1\.ffn_down\.weight'"):
         trained.check_fits(ship(target, "medusa", medusa_tensors()), other)
+
+
+def with_unwidenable(path: Path, target: Path, name: str) -> Path:
+    """The target with one matrix in Q8_1, which llama.cpp keeps for itself and gguf cannot widen."""
+    reader, odd = models.read_gguf(target), gguf.GGMLQuantizationType.Q8_1
+    tensors = []
+    for tensor in reader.tensors:
+        values, size = gguf.GGML_QUANT_SIZES[odd]
+        n_bytes = int(tensor.shape[0]) // values * size
+        data = np.zeros((len(tensor.data), n_bytes), np.uint8) if tensor.name == name else tensor.data
+        tensors.append((tensor.name, data, odd if tensor.name == name else tensor.tensor_type))
+    models.write_gguf(path, "llama", models.reader_values(reader), tensors)
+    return path
+
+
+def test_a_target_in_a_format_that_cannot_be_widened_is_told_wherever_it_is_widened(target, cache, tmp_path):
+    words = r"odd\.gguf has weights in a format that cannot be widened .*Q8_1"
+    weights = ship(target, "medusa", medusa_tensors())
+    odd = with_unwidenable(tmp_path / "odd.gguf", target, "blk.0.ffn_down.weight")
+    with pytest.raises(ModelError, match=words):
+        trained.fingerprint(odd)
+    odd = with_unwidenable(tmp_path / "odd.gguf", target, "token_embd.weight")
+    for use in (trained.embedding, lambda source: trained.assemble(weights, source)):
+        with pytest.raises(ModelError, match=words):
+            use(odd)
+    assert files(cache) == []
 
 
 # -- assembled ---------------------------------------------------------------------------------
@@ -549,3 +662,128 @@ def test_writing_over_a_row_changes_no_later_answer(target):
     wanted = first.copy()
     first[:] = 0
     np.testing.assert_array_equal(embedding([3, 4]), wanted)
+
+
+# -- the scripts that make them ----------------------------------------------------------------
+
+SCRIPTS = trained.path_of("eagle").parent / "training"
+HAS_TORCH = importlib.util.find_spec("torch") is not None
+
+
+@pytest.fixture
+def script(tmp_path, monkeypatch) -> Iterator[Callable[[str], ModuleType]]:
+    """Imports a script that trains, with an empty folder of work. Where torch is not installed, most cannot be."""
+    names = {path.stem for path in SCRIPTS.glob("*.py")}
+    monkeypatch.setenv("SPECNB_TRAINING", str(tmp_path / "work"))
+    monkeypatch.syspath_prepend(SCRIPTS)
+    if not HAS_TORCH:  # enough of it to import dataset.py
+        torch = ModuleType("torch")
+        torch.Tensor = object
+        monkeypatch.setitem(sys.modules, "torch", torch)
+    before = set(sys.modules)
+    yield importlib.import_module
+    for name in names & (set(sys.modules) - before):
+        del sys.modules[name]
+
+
+def some_tokens(rows: int, length: int = 48) -> np.ndarray:
+    return np.random.default_rng(rows).integers(len(TOKENS), size=(rows, length)).astype(np.uint16)
+
+
+@pytest.mark.parametrize("noted", [True, False])
+def test_states_belong_to_one_corpus_those_from_before_it_was_noted_to_the_next_that_opens_them(script, noted):
+    dataset, tokens = script("dataset"), some_tokens(8)
+    dataset.States(tokens, 4)
+    if not noted:
+        (dataset.WORK / "states.corpus").unlink()
+    dataset.States(tokens, 4)
+    for others in (some_tokens(9), tokens[::-1], tokens.reshape(16, -1)):
+        with pytest.raises(SystemExit, match=r"states\.bf16 holds the states of another corpus .* run states\.py and"):
+            dataset.States(others, 4)
+    dataset.States(tokens, 4)
+
+
+def test_unnoted_states_of_another_number_of_rows_are_not_taken_over(script):
+    dataset = script("dataset")
+    dataset.States(some_tokens(98), 4)
+    (dataset.WORK / "states.corpus").unlink()
+    np.save(dataset.WORK / "states.done.npy", np.ones(98, dtype=bool))
+    with pytest.raises(SystemExit, match="another corpus"):
+        dataset.States(some_tokens(99), 4)
+    (dataset.WORK / "states.bf16").unlink()  # what remains says nothing about states to come
+    assert len(dataset.States(some_tokens(99), 4).missing(0)) == 99
+
+
+def test_the_script_that_makes_missing_typical_states_is_named(script):
+    dataset = script("dataset")
+    dataset.WORK.mkdir()
+    with pytest.raises(SystemExit, match=r"no typical states at .*typical\.npy; run typical\.py first"):
+        dataset.load_typical()
+    np.save(dataset.TYPICAL, np.ones((2, 3)))
+    assert dataset.load_typical().shape == (2, 3)
+
+
+def test_only_the_same_run_goes_on_from_a_checkpoint(script, tmp_path, capsys):
+    checkpoints, path = script("checkpoints"), tmp_path / "eagle.pt"
+
+    def take_up(terms: dict[str, object]) -> Mapping | None:
+        return checkpoints.take_up(path, terms, lambda of: json.loads(of.read_text()))
+
+    terms = {"steps": 1150, "rate": 0.0015, "further": 0, "shipped": ""}
+    assert take_up(terms) is None
+    saved = {"step": 1150, "terms": terms}
+    path.write_text(json.dumps(saved))
+    assert take_up(dict(terms)) == saved and path.exists() and capsys.readouterr().out == ""
+
+    assert take_up(terms | {"steps": 950, "further": 950}) is None
+    assert json.loads((tmp_path / "eagle.1.pt").read_text()) == saved and not path.exists()
+    words = capsys.readouterr().out
+    assert "eagle.pt is of another run (steps 1150 there and 950 here, further 0 there and 950 here)" in words
+    assert "kept as eagle.1.pt, and training begins anew" in words
+
+    path.write_text(json.dumps({"step": 7}))  # from before terms were saved
+    assert take_up(terms) is None and (tmp_path / "eagle.2.pt").exists() and (tmp_path / "eagle.1.pt").exists()
+    assert "another run (it does not say of which)" in capsys.readouterr().out
+
+
+@pytest.mark.skipif(not HAS_TORCH, reason="torch is not installed: pip install -e '.[train]'")
+def test_training_goes_on_only_from_its_own_checkpoint_and_ships_it(script, target, tmp_path, monkeypatch, capsys):
+    import torch
+
+    train, export, dataset = script("train"), script("export"), script("dataset")
+    monkeypatch.setattr(trained, "DATA", tmp_path)
+    monkeypatch.setattr(store, "DATA", tmp_path)
+    monkeypatch.setattr(models, "embedded", lambda: target)
+    (tmp_path / "drafters").mkdir()
+    tokens = some_tokens(dataset.HELD_OUT_ROWS + 16)
+    everywhere = np.ones(tokens.shape, dtype=bool)
+    for module in (train, export):
+        monkeypatch.setattr(module, "load_corpus", lambda: dataset.Corpus(tokens, everywhere, everywhere))
+    dataset.States(tokens, N_EMBD).write(np.arange(len(tokens)), torch.randn(*tokens.shape, N_EMBD))
+
+    def run(module: ModuleType, *arguments: str) -> str:
+        monkeypatch.setattr(sys, "argv", ["script", "medusa", *arguments])
+        module.main()
+        return capsys.readouterr().out
+
+    def steps(n: int) -> None:
+        monkeypatch.setitem(train.PLANS, "medusa", replace(train.PLANS["medusa"], steps=n))
+
+    steps(2)
+    assert "from step 0 of 2" in run(train)
+    assert "from step 2 of 2" in run(train)
+    run(export)
+    shipped = trained.load(trained.path_of("medusa"))
+    assert shipped.training.steps == 2 and shipped.matrix("blocks.weight").shape == (4, N_EMBD, N_EMBD)
+    words = run(train, "--further", "3")
+    assert "steps 2 there and 3 here" in words and f"shipped '' there and '{shipped.digest}' here" in words
+    assert "from step 0 of 3" in words and (dataset.WORK / "medusa.1.pt").exists()
+    assert "from step 3 of 3" in run(train, "--further", "3")
+    run(export)
+    assert trained.load(trained.path_of("medusa")).training.steps == 5
+    assert "from step 0 of 3" in run(train, "--further", "3")
+    assert "from step 0 of 2" in run(train)
+    saved = torch.load(dataset.WORK / "medusa.pt", weights_only=True)
+    torch.save({key: each for key, each in saved.items() if key != "terms"}, dataset.WORK / "medusa.pt")
+    run(export)  # a checkpoint from before
+    assert "from step 0 of 2" in run(train)

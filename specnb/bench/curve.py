@@ -17,7 +17,7 @@ PRECISION = 0.05
 
 
 def run(*, quick: bool) -> dict[str, object]:
-    seconds = 15.0 if quick else 60.0
+    seconds = 6.0 if quick else 60.0
     with Lab(format="Q4_0") as lab:
         # The goal is under the bar, so that noise in the last round does not put the result above it.
         curve = measure.cost_curve(lab.session, measure.QUICK_NS, precision=0.9 * PRECISION, max_seconds=seconds)

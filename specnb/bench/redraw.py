@@ -21,7 +21,7 @@ RUNS, TEXTS = store.DATA / "runs" / "04-draft-model.json", store.DATA / "runs" /
 
 
 def run(*, quick: bool) -> dict[str, object]:
-    moves = 150 if quick else 600
+    moves = 40 if quick else 600
     explorer = CycleCostExplorer({"M5 Pro": store.load_m5_pro().curve})
     sliders = (explorer.alpha, explorer.gamma, explorer.k)
     of_explorer = list(_moves(sliders, explorer.picture, moves))

@@ -15,10 +15,11 @@ from ..intervals import median_interval
 from ..records import CostCurve
 
 FORMAT = "Q4_0"
+QUICK_NS, QUICK_SECONDS = (1, 2, 4, 8, 16), 4.0
 
 
 def run(*, quick: bool) -> dict[str, object]:
-    ns = measure.QUICK_NS if quick else measure.FULL_NS
+    ns = QUICK_NS if quick else measure.FULL_NS
     source = models.embedded()
     plan = synthetic.plan(synthetic.shape_of(source), FORMAT)
     with (
@@ -29,7 +30,7 @@ def run(*, quick: bool) -> dict[str, object]:
         _session(copy_model) as copied,
     ):
         curves = measure.cost_curves(
-            (real, copied), ns, precision=0.02, rounds=(5, 60), max_seconds=12.0 if quick else 720.0
+            (real, copied), ns, precision=0.02, rounds=(5, 60), max_seconds=QUICK_SECONDS if quick else 720.0
         )
     rows = _rows(*curves)
     errors = [abs(row["ratio"] - 1) for row in rows]

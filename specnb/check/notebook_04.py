@@ -67,18 +67,18 @@ def _best_k() -> Exercise:
         question="which k has the highest predicted speedup on your machine (0 if none pays)?",
         why="The best draft ends where one more token costs more than it is likely to bring, on this machine with "
         "this drafter. Where that holds for the first token already, the best k is 0.",
-        nudge="Compute the speedup for every k whose pass was measured, compare with 1, and take the highest.",
+        nudge="Look for the highest point of the line in the figure, and compare it with 1.",
         hints=(
-            "theory.speedup(alpha, k, draft_ms, verify_ms, plain_ms) is the prediction for one k.",
-            "Try each k for which N = k + 1 was measured, and no other.",
+            "The line is prediction.speedup_by_k: for each k the speedup that the ledger predicts.",
+            "It has each k for which N = k + 1 was measured, and no other.",
             "If no speedup is above 1, leaving it off is best, and that is k = 0.",
         ),
-        facts=("alpha", "draft_ms", "verify_ms", "plain_ms"),
-        truth=theory.best_k,
+        facts=("speedup_by_k", "alpha", "verify_ms"),
+        truth=_highest,
         tolerance=0,
         wrong=(
             WrongAnswer(
-                lambda alpha, draft_ms, verify_ms, plain_ms: theory.best_k(alpha, 0.0, verify_ms, plain_ms),
+                lambda alpha, verify_ms, **_: theory.best_k(alpha, 0.0, verify_ms, verify_ms[1]),
                 "that is the best k of a draft that costs nothing. Yours is paid for by the token.",
             ),
             WrongAnswer(
@@ -94,6 +94,12 @@ def _best_k() -> Exercise:
     )
 
 
+def _highest(speedup_by_k: Mapping[int, float], **_: object) -> int:
+    """The k of the highest point of the line in the figure, the shorter of two; 0 where no point is above 1."""
+    best = max(sorted(speedup_by_k), key=speedup_by_k.__getitem__)
+    return best if speedup_by_k[best] > 1.0 else 0
+
+
 def _largest_measured_k(verify_ms: Mapping[int, float], **_: object) -> int:
     return max(verify_ms) - 1
 
@@ -101,7 +107,8 @@ def _largest_measured_k(verify_ms: Mapping[int, float], **_: object) -> int:
 def _verdict() -> Exercise:
     return ChoiceExercise(
         id="04-verdict",
-        question='does that setting pay, by the interval of its speedup: "on", "off" or "unclear"?',
+        question="what does the interval of its speedup say of that setting: it pays "
+        '("on"), it loses ("off"), or it cannot tell ("unclear")?',
         why="An interval, unlike a single number, says whether another run would tell you the same.",
         nudge="Where does the interval lie, seen from a speedup of 1?",
         hints=(
@@ -190,7 +197,7 @@ def _look_up() -> Exercise:
             ),
             Mistake(
                 lambda tokens, n, m: _from_place(tokens, n, _latest, lambda i: tokens[i + n : -1][:m]),
-                "the draft stops before the pending token. It has been chosen, so it is text like all before it.",
+                "the draft stops before the pending token, as `ngram_simple` does; here the whole text counts.",
             ),
             Mistake(
                 lambda tokens, n, m: _from_place(tokens, n, _latest_apart, lambda i: tokens[i + n : i + n + m]),

@@ -14,26 +14,37 @@ def exercises(study: PublishedStudy) -> tuple[Exercise, ...]:
 
 
 def _times_dearer(study: PublishedStudy) -> Exercise:
-    ratio = study.facts["draft_parameters"] / study.facts["target_parameters"]
+    target = study.facts["target_parameters"]
+    as_filed = study.facts["draft_parameters"] / target
     return NumberExercise(
         id="05-times-dearer",
-        question="how many times as dear is the article's draft model as its share of the parameters?",
-        why="Half of the draft's time has nothing to do with how small it is, so a smaller draft would save less.",
+        question="how many times as dear is the article's draft model as its share of the parameters, each matrix "
+        "counted once?",
+        why="So much of its time does not follow its parameters; the next sections ask what it follows.",
         nudge="Put the share of the time over the share of the parameters.",
         hints=(
             "Gamma is the share of the time: draft time per token / target time per token.",
-            "The share of the parameters is 0.63 billion of 7.62 billion.",
+            "The share of the parameters: the draft's count with that matrix in it once, over 7.62 billion.",
             "If time were in proportion to parameters, the answer would be 1.",
         ),
-        truth=lambda: study.gamma / ratio,
+        facts=("draft_parameters",),
+        truth=lambda draft_parameters: study.gamma / (draft_parameters / target),
         tolerance=0.01,
         wrong=(
             WrongAnswer(
-                lambda: study.gamma, "that is gamma itself. Compare it with the share that the parameters promise."
+                lambda **_: study.gamma, "that is gamma itself. Compare it with the share that the parameters promise."
             ),
-            WrongAnswer(lambda: ratio, "that is the share of the parameters, without the time."),
             WrongAnswer(
-                lambda: ratio / study.gamma, "that is upside down: it is how much of gamma the parameters explain."
+                lambda **_: study.gamma / as_filed,
+                "that takes the article's count, in which one matrix stands twice. Count it once.",
+            ),
+            WrongAnswer(
+                lambda draft_parameters: draft_parameters / target,
+                "that is the share of the parameters, without the time.",
+            ),
+            WrongAnswer(
+                lambda draft_parameters: draft_parameters / target / study.gamma,
+                "that is upside down: it is how much of gamma the parameters explain.",
             ),
         ),
     )

@@ -53,28 +53,33 @@ def _tie() -> Exercise:
     return ChoiceExercise(
         id="08-tie",
         question='which of the two would you set, by these intervals: "first", "second" or "either"?',
-        why="Another run might order them the other way round. Take the simpler one, or the one with less to load.",
-        nudge="Would the order survive another measurement?",
+        why="Both speedups are over the same plain rounds, and a slow one of those raises both: that they overlap is "
+        "no test, and only their ratio decides. Had its interval been 0.98 to 1.07, either would do: take the simpler "
+        "one.",
+        nudge="Which of the intervals compares the two settings with each other?",
         hints=(
-            "An interval says where the speedup could lie, judging by the repeats.",
-            "If all of one lies above all of the other, it is faster.",
-            "If they overlap, these measurements cannot tell.",
+            "A plain round that was slow raises both speedups alike, so their intervals are wide together.",
+            "The two settings were timed in the same rounds: the interval that counts is that of their ratio.",
+            "Where does 1 lie: below all of that interval, above all of it, or within?",
         ),
-        facts=("first", "second"),
+        facts=("ratio",),
         truth=_faster,
         options=("first", "second", "either"),
         diagnoses={
-            "first": "its middle may be higher, but look at the ends of both intervals.",
-            "second": "look at the ends of both intervals: the first is not below it for sure.",
-            "either": "the intervals do not overlap, so the measurement does decide.",
+            "first": "the first is faster for sure only if all of the interval of first over second is above 1.",
+            "second": "the second is faster for sure only if all of the interval of first over second is below 1.",
+            "either": "the two speedups overlap, but that is no test: both hold the noise of the same plain rounds. "
+            "Look at their ratio, whose interval does not contain 1.",
         },
     )
 
 
-def _faster(first: tuple[float, float], second: tuple[float, float]) -> str:
-    if first[0] > second[1]:
+def _faster(ratio: tuple[float, float]) -> str:
+    """ratio: interval of the first setting's speed over the second's, timed in the same rounds."""
+    low, high = ratio
+    if low > 1.0:
         return "first"
-    return "second" if second[0] > first[1] else "either"
+    return "second" if high < 1.0 else "either"
 
 
 def _no_rescue() -> Exercise:

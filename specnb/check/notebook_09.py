@@ -23,7 +23,8 @@ def _load() -> Exercise:
     return NumberExercise(
         id="09-load",
         question="with how many sequences, of those measured, does drafting first lose by T(N) alone (0 if never)?",
-        why="Every sequence that joins takes rows that drafts could have had almost for free.",
+        why="Every sequence that joins takes rows that drafts could have had almost for free. Runs may first lose a "
+        "step earlier or later: this T(N) is that of one sequence.",
         nudge="For each B: is T(B (k + 1)) / T(B) more than the tokens that a cycle brings?",
         hints=(
             "A plain pass of B sequences has B rows and brings B tokens.",

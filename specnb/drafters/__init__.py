@@ -5,7 +5,7 @@ from __future__ import annotations
 from .chain import Chain
 from .distilled import Distilled, EmbeddedTokens
 from .draft_model import DraftModel
-from .eagle import Eagle
+from .eagle import Eagle, EagleInputs
 from .foretold import Foretold
 from .layer_skip import LayerSkip
 from .medusa import Medusa
@@ -17,6 +17,7 @@ from .ngram_simple import NgramSimple
 from .none import NoDrafter
 from .prompt_lookup import PromptLookup
 from .protocol import Drafter, Head, heads
+from .rehearsing import Rehearsing
 
 LOOK_UPS = (NgramSimple, NgramMapK, NgramMapK4v, NgramMod, NgramCache, PromptLookup)
 """The drafters that run no model. All take n (longest pattern) and m (longest draft)."""
@@ -34,6 +35,7 @@ __all__ = [
     "DraftModel",
     "Drafter",
     "Eagle",
+    "EagleInputs",
     "EmbeddedTokens",
     "Foretold",
     "Head",
@@ -46,6 +48,7 @@ __all__ = [
     "NgramSimple",
     "NoDrafter",
     "PromptLookup",
+    "Rehearsing",
     "heads",
     "names",
 ]

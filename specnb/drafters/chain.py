@@ -28,12 +28,12 @@ class Chain:
 
     llama.cpp's chain, except for the order: there it is fixed by kind (n-gram look-ups first: simple,
     map-k, map-k4v, mod, cache; then draft models), whatever the command line says; here it is the
-    order given. Each drafter keeps its own lengths and is cut to the limits. Every drafter observes
-    every cycle, and only the winner as its own; a cycle without a draft is nobody's.
+    order given. Each drafter keeps its own lengths (a head those it was trained for) and is cut to the limits.
+    Every drafter observes every cycle, and only the winner as its own; a cycle without a draft is nobody's.
+    A model's draft shorter than ``n_min`` counts as none, and the next drafter is asked.
 
     Differs: llama.cpp feeds each verified batch to a draft model at once, whoever drafted; here a draft
-    model catches up when it is asked, so the cycle after a run of look-ups pays for them. Passing
-    ``n_min`` is judged after the choice (by the loop), as there: a winner that is too short ends the asking.
+    model catches up when it is asked, so the cycle after a run of look-ups pays for them.
     """
 
     name = "chain"
@@ -59,7 +59,7 @@ class Chain:
         for i, drafter in enumerate(self.drafters):
             self._tallies[i] = replace(self._tallies[i], asked=self._tallies[i].asked + 1)
             draft = drafter.propose(context, limits)
-            if draft.tokens:
+            if draft.tokens and (draft.confidences is None or len(draft.tokens) >= limits.n_min):
                 self._winner = i
                 return draft
         return Draft()

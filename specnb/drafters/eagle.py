@@ -24,43 +24,68 @@ from .confidence import best_with_confidence
 from .protocol import Rows, VectorSession
 
 
+class EagleInputs:
+    """The way from states and tokens to the layer's input, which is a sum of parts. Any number of heads may share it.
+
+    projection: float32 of shape (n_embd, 5 n_embd), from (state, embedding, typical state, state
+    recalled by the token, state recalled by it and the one before) to the layer's input. embedding:
+    of the target's tokens. vocabulary: the target's ids of the head's output rows. typical: states by
+    those rows; those of other tokens count as zero, as do states not to be recalled.
+    """
+
+    def __init__(self, projection: np.ndarray, embedding: Rows, typical: Rows, vocabulary: np.ndarray) -> None:
+        parts = (np.ascontiguousarray(part.T) for part in np.split(projection, 5, axis=1))
+        self.of_state, self._of_token, of_typical, *self.of_recalled = parts
+        self.vocabulary = vocabulary
+        self._embedding = embedding
+        frequent = vocabulary.tolist()
+        self._row_of = {token: row for row, token in enumerate(frequent)}
+        # Every draft is made of these tokens, so their part is made once, and not while drafting.
+        self._frequent = embedding(frequent) @ self._of_token + typical(range(len(frequent))) @ of_typical
+
+    @property
+    def bytes(self) -> int:
+        """Of all arrays."""
+        arrays = (self.of_state, self._of_token, *self.of_recalled, self._frequent, self.vocabulary)
+        return sum(array.nbytes for array in arrays)
+
+    def of_tokens(self, tokens: Sequence[int]) -> np.ndarray:
+        """The part of tokens, typical states included. Shape (len(tokens), n_embd)."""
+        found = np.empty((len(tokens), self._frequent.shape[1]), np.float32)
+        rows = np.fromiter((self._row_of.get(token, -1) for token in tokens), np.intp, len(tokens))
+        found[rows >= 0] = self._frequent[rows[rows >= 0]]
+        if rare := [i for i, row in enumerate(rows) if row < 0]:
+            found[rare] = self._embedding([tokens[i] for i in rare]) @ self._of_token
+        return found
+
+
 class Eagle:
     """Drafts greedily from states; stops early when unsure (``limits.p_min``).
 
-    session: the head's layer; its logits are over ``vocabulary``, the target's ids of its rows.
-    projection: float32 of shape (n_embd, 5 n_embd), from (state, embedding, typical state, state
-    recalled by the token, state recalled by it and the one before) to the layer's input. embedding:
-    of the target's tokens. typical: states by the rows of ``vocabulary``; those of other tokens count
-    as zero, as do states not to be recalled.
+    session: the head's layer; its logits are over the vocabulary of ``inputs``.
     """
 
     name = "eagle"
 
-    def __init__(
-        self,
-        session: VectorSession,
-        projection: np.ndarray,
-        embedding: Rows,
-        typical: Rows,
-        vocabulary: np.ndarray,
-        *,
-        longest_k: int,
-    ) -> None:
+    def __init__(self, session: VectorSession, inputs: EagleInputs, *, longest_k: int) -> None:
         self.session = session
         self.longest_k = longest_k
-        parts = (np.ascontiguousarray(part.T) for part in np.split(projection, 5, axis=1))
-        self._of_state, self._of_token, self._of_typical, *self._of_recalled = parts
-        self._embedding = embedding
-        self._typical = typical
-        self._vocabulary = vocabulary
-        self._row_of = {token: row for row, token in enumerate(vocabulary.tolist())}
-        self._token_inputs: dict[int, np.ndarray] = {}
+        self._inputs = inputs
         self._recalled_inputs: dict[tuple[int, ...], np.ndarray] = {}
         self._n_real = 0
 
+    @property
+    def array_bytes(self) -> int:
+        """Of its weights outside the session's model."""
+        return self._inputs.bytes
+
+    @property
+    def bytes_per_token(self) -> int:
+        """The target's state, and what is recalled of it by one token and by two, at most."""
+        return (1 + len(self._inputs.of_recalled)) * self._inputs.of_state.shape[0] * self._inputs.of_state.itemsize
+
     def begin(self, prompt: Sequence[int]) -> None:
         self.session.rewind(0)
-        self._token_inputs.clear()
         self._recalled_inputs.clear()
         self._n_real = 0
 
@@ -73,7 +98,7 @@ class Eagle:
     def propose(self, context: Context, limits: Limits) -> Draft:
         n_known = len(context.tokens) - 1
         # The last drafted token is never fed, so k tokens need k - 1 places after the known ones.
-        longest = min(limits.longest, self.session.n_ctx - n_known + 1)
+        longest = min(limits.longest, self.longest_k, self.session.n_ctx - n_known + 1)
         if longest <= 0 or n_known == 0:
             return Draft()
         # The last known position is fed again even when it is there: its logits are the first draft's.
@@ -84,12 +109,13 @@ class Eagle:
             row, confidence = best_with_confidence(self.session.logits(-1))
             if confidence < limits.p_min:
                 break
-            tokens.append(int(self._vocabulary[row]))
+            tokens.append(int(self._inputs.vocabulary[row]))
             confidences.append(confidence)
             if len(confidences) == longest:
                 break
-            self._keep_inputs_of(tokens[-1:])
-            self.session.extend(self.session.states[-1:] @ self._of_state + self._input_of(*tokens[-2:]))
+            inputs = self.session.states[-1:] @ self._inputs.of_state + self._inputs.of_tokens(tokens[-1:])
+            inputs[0] += self._recalled(*tokens[-2:])
+            self.session.extend(inputs)
         return Draft(tuple(tokens[1:]), tuple(confidences))
 
     def observe(self, cycle: Cycle, *, mine: bool) -> None:
@@ -100,31 +126,17 @@ class Eagle:
         self.session.rewind(first)
         if first < n_known:
             states, tokens = context.states[first:n_known], context.tokens
-            self._keep_inputs_of(tokens[first + 1 :])
-            recalled = [states @ part for part in self._of_recalled]
-            following: list[np.ndarray] = []
+            inputs = states @ self._inputs.of_state + self._inputs.of_tokens(tokens[first + 1 :])
+            recalled = [states @ part for part in self._inputs.of_recalled]
             for row, position in enumerate(range(first, n_known)):
-                for gram, inputs in enumerate(recalled, start=1):
+                for gram, each in enumerate(recalled, start=1):
                     if position + 1 >= gram:
-                        self._recalled_inputs[tuple(tokens[position + 1 - gram : position + 1])] = inputs[row]
-                following.append(self._input_of(*tokens[position : position + 2]))
-            self.session.extend(states @ self._of_state + np.stack(following))
+                        self._recalled_inputs[tuple(tokens[position + 1 - gram : position + 1])] = each[row]
+                inputs[row] += self._recalled(*tokens[position : position + 2])
+            self.session.extend(inputs)
         self._n_real = n_known
 
-    def _input_of(self, before: int, token: int) -> np.ndarray:
-        """What is known of a token whose own input is kept, as it goes into the layer. Shape (n_embd,)."""
-        known = self._token_inputs[token]
-        for read in ((token,), (before, token)):
-            if (recalled := self._recalled_inputs.get(read)) is not None:
-                known = known + recalled
-        return known
-
-    def _keep_inputs_of(self, tokens: Sequence[int]) -> None:
-        """A text repeats its tokens, so their part of the input is made once."""
-        new = [token for token in dict.fromkeys(tokens) if token not in self._token_inputs]
-        if new:
-            self._token_inputs.update(zip(new, self._embedding(new) @ self._of_token, strict=True))
-        if frequent := [token for token in new if token in self._row_of]:
-            inputs = self._typical([self._row_of[token] for token in frequent]) @ self._of_typical
-            for token, more in zip(frequent, inputs, strict=True):
-                self._token_inputs[token] = self._token_inputs[token] + more
+    def _recalled(self, before: int, token: int) -> np.ndarray | float:
+        """What the last places with this token, and with both, add to the layer's input; 0 where there were none."""
+        of_token = self._recalled_inputs.get((token,), 0.0)
+        return of_token + self._recalled_inputs.get((before, token), 0.0)

@@ -33,6 +33,16 @@ class Medusa:
         self._blocks = np.ascontiguousarray(blocks.reshape(-1, blocks.shape[-1]))
         self._vocabulary = vocabulary
 
+    @property
+    def array_bytes(self) -> int:
+        """Of its weights outside the session's model."""
+        return self._blocks.nbytes + self._vocabulary.nbytes
+
+    @property
+    def bytes_per_token(self) -> int:
+        """The target's state."""
+        return self._blocks.shape[1] * self._blocks.itemsize
+
     def begin(self, prompt: Sequence[int]) -> None:
         self.session.rewind(0)
 
@@ -40,7 +50,7 @@ class Medusa:
         """Nothing is kept from cycle to cycle: each proposal reads one state."""
 
     def propose(self, context: Context, limits: Limits) -> Draft:
-        """All heads in one pass, cut to ``limits``: a draft of one token costs as much as the longest."""
+        """The heads in one pass, as many as ``limits`` allow; a p_min saves nothing of it, only of the verification."""
         longest = min(limits.longest, self.longest_k)
         if longest <= 0 or len(context.tokens) < 2:
             return Draft()

@@ -29,7 +29,7 @@ class Drafter(Protocol):
 class Head(Drafter, Protocol):
     """A drafter trained over one target's hidden states (EAGLE, Medusa).
 
-    longest_k: the longest draft it was trained for.
+    longest_k: the longest draft it was trained for; it makes none that is longer.
     """
 
     longest_k: int

@@ -38,6 +38,13 @@ def frontier_alt(points: Mapping[str, tuple[float, float]]) -> str:
     return f"Alpha against gamma, with lines of equal speedup for the best k of one staircase: {told}."
 
 
+def chain_of_models(names: Sequence[str]) -> str:
+    return (
+        f"A chain holds at most one drafter that runs a model, and {listed(names)} all do. Leave one of them, "
+        "and put look-ups before it."
+    )
+
+
 RACE_TITLE = "The same text, token by token"
 RACE_TIME_AXIS = "seconds of generation"
 RACE_TOKENS_AXIS = "tokens so far"

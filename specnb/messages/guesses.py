@@ -11,22 +11,22 @@ from .writing import change, counted, listed, number, percent
 GUESSED = {
     "00-speedup": ("n-gram drafts on the rewriting task: speedup over plain decoding", "×"),
     "01-t8": ("T(8) in units of T(1)", "×"),
-    "01-f32-t8": ("T(8) in units of T(1), in F32", "×"),
+    "01-f32-t8": ("T(8) in units of T(1), in F32 or in your model's own format", "×"),
     "02-k11": ("the article's speedup at k = 11", "×"),
     "02-free": ("speedup of a free draft at k = 4, on the article's machine", "×"),
-    "03-k11": ("the article's alpha at k = 11", ""),
+    "03-k11": ("tested tokens of a draft of 11, in the article", ""),
     "03-own-k3": ("acceptance rate at k = 3, from alpha at k = 6", ""),
     "04-draft-model": ("the draft model's speedup at k = 4", "×"),
     "04-adaptive": ("the adaptive policy's speedup on a story", "×"),
     "05-hollow": ("time of a hollow model, in percent of the full one's", "%"),
     "06-trained": ("best speedup of a trained drafter at k = 2", "×"),
     "07-different": ("tokens that differ from plain decoding, of 48", ""),
-    "07-gain": ("kept by rejection sampling, in units of exact match", "×"),
+    "07-gain": ("drawn drafts kept by rejection sampling, in units of greedy ones", "×"),
     "08-kinds": ("kinds of prompt where a setting wins beyond doubt, of 4", ""),
     "08-m5": ("best speedup of a free draft with alpha 0.7 on the M5 Pro", "×"),
     "09-load": ("gain of a free draft with alpha 0.8, sixteen sequences a pass", "×"),
     "09-temperature": ("alpha at temperature 1.3", ""),
-    "09-exam": ("speedup of eagle at k = 3 on the chat prompt, never run before", "×"),
+    "09-exam": ("speedup of eagle at k = 3 on the chat prompt, in F32", "×"),
 }
 """Every prediction of the notebooks, in their order -> what is guessed, and its unit."""
 

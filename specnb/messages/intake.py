@@ -288,7 +288,11 @@ def _intake_best(best: tuple[int, int], predicted: Mapping[int, tuple[float, flo
     gain = ranged(predicted[high], speedup)
     if low == high:
         return f"Best k on this staircase: {high}, predicted {gain}."
-    return f"Best k on this staircase: {low} to {high} over alpha's interval (0: off); k = {high} is predicted {gain}."
+    at_low, at_high = (f"{k}" if k else "0 (off)" for k in best)
+    return (
+        f"Best k on this staircase: {at_low} at the low end of alpha's interval, {at_high} at the high end; "
+        f"k = {high} is predicted {gain}."
+    )
 
 
 def intake_not_told(count: int) -> str:

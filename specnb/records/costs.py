@@ -77,7 +77,9 @@ class DraftCost:
 class DraftMemory:
     """What a drafter's model holds in memory beside the target.
 
-    weight_bytes: its tensors. cache_bytes_per_token: keys and values of one token. n_ctx: tokens that fit its cache.
+    weight_bytes: its tensors, those that are kept outside llama.cpp among them. cache_bytes_per_token: keys and values
+    of one token, and what a head keeps of it: the target's state, and what is recalled. n_ctx: tokens that fit its
+    cache.
     """
 
     label: str

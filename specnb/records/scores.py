@@ -70,10 +70,11 @@ class LearningCurve:
 class DrafterScore:
     """One drafter in one weight format on one kind of prompt (``python -m specnb.bench drafters``).
 
-    kind: of prompt; "all" for plain decoding, "loops" for answers that fell into a repetition loop. k: its median.
-    alpha, alpha_first: live, over the chain and of each draft's first token. speedup: over plain decoding in the same
-    format, median over prompts, and its 95 % interval. against_fastest_plain: the same over greedy plain decoding in
-    the format where that is fastest.
+    kind: of prompt; "all" for plain decoding, "loops" for answers that fell into a repetition loop. k, p_min: their
+    medians. alpha, alpha_first: live, over the chain and of each draft's first token; at a p_min above 0 of the tokens
+    that it let pass. speedup: over plain decoding in the same format, median over prompts; the range of all of them;
+    and a 95 % interval where they are enough. against_fastest_plain: the same over plain decoding at this temperature
+    in the format where that is fastest.
     """
 
     drafter: str
@@ -81,6 +82,7 @@ class DrafterScore:
     kind: str
     temperature: float
     k: int
+    p_min: float
     tokens_per_cycle: float
     speedup: float
     tokens_per_second: float
@@ -90,6 +92,7 @@ class DrafterScore:
     alpha_first: float | None = None
     gamma: float | None = None
     predicted: float | None = None
+    speedup_range: tuple[float, float] | None = None
     speedup_ci: tuple[float, float] | None = None
 
 

@@ -119,3 +119,22 @@ def test_look_up_then_draft_model_in_the_loop():
     assert look_up.drafts + model.drafts == sum(bool(cycle.drafted) for cycle in cycles)
     assert {cycle.drafter for cycle in cycles} == {"chain"}
     assert sum(cycle.confidences is not None for cycle in cycles if cycle.drafted) == model.drafts
+
+
+def test_a_models_draft_shorter_than_n_min_counts_as_none_and_a_look_ups_does_not():
+    model = Scripted("model", (1,), (1, 2), (1,))
+    chain = Chain((model, Copying(3, 4)))
+    chain.begin((0,))
+    asked = [chain.propose(Context((0,)), Limits(k=4, n_min=2)).tokens for _ in range(2)]
+    assert asked == [(3, 4), (1, 2)]
+    assert Chain((Copying(5), model)).propose(Context((0,)), Limits(k=4, n_min=2)).tokens == (5,)
+
+
+class Copying(NoDrafter):
+    """Always the same draft, without confidences, as a look-up's is."""
+
+    def __init__(self, *tokens: int) -> None:
+        self._tokens = tokens
+
+    def propose(self, context: Context, limits: Limits) -> Draft:
+        return Draft(self._tokens)

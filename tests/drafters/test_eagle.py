@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from specnb.decoder import decode, prefill
-from specnb.drafters import Chain, Eagle, NgramSimple
+from specnb.drafters import Chain, Eagle, EagleInputs, NgramSimple
 from specnb.policy import Fixed
 from specnb.records import Context, Draft, Limits, Sampling
 from specnb.toy import ToySampler, ToySession, ToyVectorSession
@@ -38,7 +38,11 @@ def eagle(
     projection: np.ndarray = TOKEN_AND_NEXT,
     longest_k: int = 16,
 ) -> Eagle:
-    return Eagle(session, projection, embedding, TYPICAL[vocabulary].__getitem__, vocabulary, longest_k=longest_k)
+    return Eagle(
+        session,
+        EagleInputs(projection, embedding, TYPICAL[vocabulary].__getitem__, vocabulary),
+        longest_k=longest_k,
+    )
 
 
 def head_of(seed: int, **options: int) -> Eagle:

@@ -80,7 +80,9 @@ def test_the_text_is_the_one_of_plain_decoding(name, sampling, k, n_min):
     for seed, prompt in TEXTS:
         cycles = generate(DRAFTERS[name](), seed, prompt, sampling, k=k, n_min=n_min, n_tokens=150)
         assert emitted(cycles) == plain(seed, prompt, sampling, 150)
-        assert all(len(cycle.drafted) <= k and not 0 < len(cycle.drafted) < n_min for cycle in cycles)
+        assert all(len(cycle.drafted) <= k for cycle in cycles)
+        of_models = [len(cycle.drafted) for cycle in cycles if cycle.drafted and cycle.confidences]
+        assert all(length >= n_min for length in of_models), "n_min is for drafts by a model"
 
 
 @pytest.mark.parametrize("name", DRAFTERS)

@@ -6,6 +6,7 @@ target has a distribution there as well, and its states are paid for. Judged is 
 
 from __future__ import annotations
 
+import hashlib
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +22,7 @@ from specnb.prompts import HELD_OUT, PROMPTS
 
 WORK = Path(os.environ.get("SPECNB_TRAINING") or Path(__file__).parent / "work")
 """Corpus, states and checkpoints: some gigabytes, never committed."""
+TYPICAL = WORK / "typical.npy"
 
 N_FREQUENT = 8192
 LOOP_GRAM = 8
@@ -89,21 +91,46 @@ def holds_a_prompt(tokens: np.ndarray, gram: int = PROMPT_GRAM) -> np.ndarray:
     return np.array([any(row[i : i + gram].tobytes() in runs for i in range(len(row) - gram + 1)) for row in tokens])
 
 
+def load_typical() -> np.ndarray:
+    """The state of each of ``frequent_tokens`` that ``typical.py`` found. Shape (N_FREQUENT, n_embd), float32."""
+    if not TYPICAL.exists():
+        raise SystemExit(f"There are no typical states at {TYPICAL}; run typical.py first.")
+    return np.load(TYPICAL)
+
+
 def stop_unfinished(where: str) -> NoReturn:
     print(f"stopped after {where}; run again to go on", flush=True)
     raise SystemExit(UNFINISHED)
 
 
 class States:
-    """The target's post-norm hidden states, one file of bfloat16 for all rows, filled shard by shard in any order."""
+    """The target's post-norm hidden states, one file of bfloat16 for all rows, filled shard by shard in any order.
 
-    def __init__(self, n_rows: int, length: int, n_embd: int) -> None:
+    They belong to one corpus: rows of a larger one stand in another order. Raises SystemExit for states of another.
+    """
+
+    def __init__(self, tokens: np.ndarray, n_embd: int) -> None:
+        """tokens: the corpus's, (rows, length)."""
         self._path = WORK / "states.bf16"
         self._done = WORK / "states.done.npy"
+        self._corpus = WORK / "states.corpus"
         WORK.mkdir(exist_ok=True)
-        mode = "r+" if self._path.exists() else "w+"
-        self._bits = np.memmap(self._path, dtype=np.int16, mode=mode, shape=(n_rows, length, n_embd))
-        self._is_done = np.load(self._done) if self._done.exists() else np.zeros(n_rows, dtype=bool)
+        there = self._path.exists()
+        self._is_done = np.load(self._done) if there and self._done.exists() else np.zeros(len(tokens), dtype=bool)
+        self._claim(tokens, there)
+        self._bits = np.memmap(self._path, dtype=np.int16, mode="r+" if there else "w+", shape=(*tokens.shape, n_embd))
+
+    def _claim(self, tokens: np.ndarray, there: bool) -> None:
+        """Notes whose states these are, or will be; also of those from before such notes were made."""
+        digest = hashlib.sha256(f"{tokens.shape}".encode() + tokens.tobytes()).hexdigest()
+        noted = self._corpus.read_text() if there and self._corpus.exists() else digest
+        if noted != digest or len(self._is_done) != len(tokens):
+            raise SystemExit(
+                f"{self._path} holds the states of another corpus than {WORK / 'corpus'} is now. Move it, "
+                f"{self._done.name} and {self._corpus.name} elsewhere and run states.py and typical.py again, or put "
+                "the shards back that it was made from."
+            )
+        self._corpus.write_text(digest)
 
     def missing(self, first: int) -> np.ndarray:
         """Numbers of the rows still to be written: the held-out ones, those from ``first`` on, the others."""

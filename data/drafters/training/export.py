@@ -48,7 +48,10 @@ def main() -> None:
     parser.add_argument("kind", choices=PLANS)
     kind = parser.parse_args().kind
     path = trained.path_of(kind)
-    saved = torch.load(WORK / f"{kind}.pt", weights_only=True)
+    checkpoint = WORK / f"{kind}.pt"
+    if not checkpoint.exists():
+        raise SystemExit(f"There is no checkpoint at {checkpoint}; run train.py {kind} first.")
+    saved = torch.load(checkpoint, weights_only=True)
     target = trained.fingerprint(models.embedded())
     vocabulary = frequent_tokens(load_corpus())
     values: models.Values = {
@@ -65,10 +68,7 @@ def main() -> None:
         "specnb.target.norms": (target.norms, _TYPE.STRING),
         "specnb.target.sketch": ([float(x) for x in target.sketch], _TYPE.ARRAY),
     }
-    tensors = tensors_of(kind, saved["net"])
-    models.write_gguf(path, "specnb-drafter", values, tensors)
-    trained.seal(path)
-    trained.check_fits(trained.load(path), models.embedded())
+    trained.publish(path, values, tensors_of(kind, saved["net"]), models.embedded())
     print(f"{path}: {path.stat().st_size / 2**20:.1f} MiB, {saved['before'] + saved['step']} steps")
 
 

@@ -14,8 +14,10 @@ from pathlib import Path
 import numpy as np
 import torch
 import torch.nn.functional as F
-from gguf import GGUFReader, dequantize
+from gguf import dequantize
 from torch import Tensor, nn
+
+from specnb import models
 
 LAYER_TENSORS = (
     "attn_norm",
@@ -68,7 +70,7 @@ class Weights:
     """Every tensor of a GGUF, widened to float32 when asked for."""
 
     def __init__(self, path: Path) -> None:
-        reader = GGUFReader(path)
+        reader = models.read_gguf(path)
         self._tensors = {tensor.name: tensor for tensor in reader.tensors}
 
         def value(key: str) -> float:

@@ -29,7 +29,7 @@ def main() -> None:
     corpus = load_corpus()
     n_rows, length = corpus.tokens.shape
     teacher = Teacher(Weights(models.embedded()), max_length=length)
-    states = States(n_rows, length, teacher.shape.n_embd)
+    states = States(corpus.tokens, teacher.shape.n_embd)
     missing, begin = states.missing(arguments.first), time.monotonic()
     print(f"{n_rows} rows of {length} tokens, {n_rows - len(missing)} done", flush=True)
     for start in range(0, len(missing), ROWS_AT_ONCE):

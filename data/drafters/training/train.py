@@ -2,7 +2,8 @@
 
     python data/drafters/training/train.py eagle|distilled|medusa [--minutes 40] [--further STEPS]
 
-With ``--further`` it starts from the weights that ship, not from the target's layers.
+With ``--further`` it starts from the weights that ship, not from the target's layers. Only the same run is resumed:
+the checkpoint of another plan, or of other weights to begin with, is kept under another name.
 
 The loss is half the cross-entropy with the target's distribution and half that with its greedy
 choice, because exact-match verification of greedy text asks for nothing but the choice.
@@ -13,13 +14,14 @@ from __future__ import annotations
 import argparse
 import math
 import time
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 
 import numpy as np
 import torch
 import torch.nn.functional as F
-import typical
-from dataset import HELD_OUT_ROWS, WORK, Corpus, States, frequent_tokens, load_corpus, stop_unfinished
+from checkpoints import Terms, take_up
+from dataset import HELD_OUT_ROWS, WORK, Corpus, States, frequent_tokens, load_corpus, load_typical, stop_unfinished
 from networks import EAGLE_STEPS, MEDUSA_HEADS, Distilled, Eagle, Medusa, stream_scale
 from smollm import PRODUCTS, Teacher, Weights
 from torch import Tensor, nn
@@ -73,9 +75,9 @@ def build(kind: str, weights: Weights, corpus: Corpus) -> nn.Module:
         return Distilled(weights, length)
     if kind == "medusa":
         return Medusa(weights)
+    states = torch.from_numpy(load_typical())
     teacher = Teacher(weights, max_length=length)
     scale = stream_scale(teacher, torch.from_numpy(corpus.tokens[:4].astype(np.int64)))
-    states = torch.from_numpy(np.load(typical.STATES))
     return Eagle(weights, length, scale, torch.from_numpy(frequent_tokens(corpus)), states)
 
 
@@ -90,6 +92,15 @@ def take_shipped(net: nn.Module, weights: trained.Weights) -> None:
         else:
             value = torch.from_numpy(weights.matrix(f"{name}.weight").copy())
         parameter.copy_(value.reshape(parameter.shape))
+
+
+def terms_of(plan: Plan, further: int, shipped: trained.Weights | None) -> Terms:
+    """Of a run, by which its checkpoint is known."""
+    return {**asdict(plan), "further": further, "shipped": shipped.digest if shipped else ""}
+
+
+def read_checkpoint(path: Path) -> dict:
+    return torch.load(path, weights_only=True)
 
 
 def rate_at(step: int, plan: Plan) -> float:
@@ -219,7 +230,7 @@ def main() -> None:
     torch.manual_seed(0)
     corpus = load_corpus()
     weights = Weights(models.embedded())
-    states = States(*corpus.tokens.shape, weights.shape.n_embd)
+    states = States(corpus.tokens, weights.shape.n_embd)
     frequent = torch.from_numpy(frequent_tokens(corpus))
     embedding = weights["token_embd"]
     all_rows = embedding.to(PRODUCTS)
@@ -230,8 +241,8 @@ def main() -> None:
         take_shipped(net, shipped)
     optimiser = torch.optim.AdamW(net.parameters(), lr=plan.rate, betas=(0.9, 0.95), weight_decay=0.01)
     first, before = 0, shipped.training.steps if shipped else 0
-    if checkpoint.exists():
-        saved = torch.load(checkpoint, weights_only=True)
+    terms = terms_of(plan, arguments.further, shipped)
+    if saved := take_up(checkpoint, terms, read_checkpoint):
         net.load_state_dict(saved["net"])
         optimiser.load_state_dict(saved["optimiser"])
         first, before = saved["step"], saved["before"]
@@ -250,7 +261,9 @@ def main() -> None:
     def save(step: int) -> None:
         parts = {"net": net.state_dict(), "optimiser": optimiser.state_dict()}
         seen = {"step": step, "before": before, "rows": n_rows, "tokens": n_tokens}
-        torch.save({**parts, **seen}, checkpoint)
+        unfinished = checkpoint.with_suffix(".part")
+        torch.save({**parts, **seen, "terms": terms}, unfinished)
+        unfinished.replace(checkpoint)
 
     def report(step: int, *, keep: bool = False) -> None:
         """How well it does now; kept beside the weights where the learning rate has come down, as a learning curve."""

@@ -11,13 +11,12 @@ from __future__ import annotations
 import numpy as np
 import torch
 import torch.nn.functional as F
-from dataset import HELD_OUT_ROWS, WORK, Corpus, frequent_tokens, load_corpus
+from dataset import HELD_OUT_ROWS, TYPICAL, Corpus, frequent_tokens, load_corpus
 from smollm import Teacher, Weights, rms_norm
 from torch import Tensor
 
 from specnb import models
 
-STATES = WORK / "typical.npy"
 N_PREFIXES, PREFIX_TOKENS = 8, 64
 TOKENS_AT_ONCE = 512
 
@@ -54,7 +53,7 @@ def _behind(teacher: Teacher, prefix: Tensor, tokens: Tensor) -> Tensor:
 def main() -> None:
     corpus = load_corpus()
     teacher = Teacher(Weights(models.embedded()), max_length=PREFIX_TOKENS + 1)
-    np.save(STATES, typical_states(teacher, frequent_tokens(corpus), corpus).numpy())
+    np.save(TYPICAL, typical_states(teacher, frequent_tokens(corpus), corpus).numpy())
 
 
 if __name__ == "__main__":
