@@ -14,7 +14,7 @@ from pathlib import Path
 from statistics import median
 from typing import TypeVar
 
-from . import cycle_costs, drafters, ledger, machine, measure, messages, models, replay, store, trained, turns
+from . import cycle_costs, drafters, ledger, machine, measure, messages, models, store, trained, turns
 from .adaptive import Adaptive, Costs
 from .alone import alone
 from .backend import BatchSession, Model, Sampler, Session, VectorSession
@@ -33,6 +33,7 @@ from .records import (
     DraftPrice,
     Limits,
     LoadSweep,
+    Rehearsal,
     Run,
     RunSet,
     Sampling,
@@ -126,6 +127,7 @@ class Lab:
         self.session.close()
         self.model.close()
 
+    @alone()
     def prompt(self, text: str | Prompt) -> tuple[int, ...]:
         """Token ids of a message in the model's chat template."""
         return self.model.chat_prompt(text.text if isinstance(text, Prompt) else text)
@@ -219,14 +221,21 @@ class Lab:
 
     @alone()
     def rehearse(
-        self, text: str | Prompt, drafter: str, *, k: int, sampling: Sampling | None = None, max_tokens: int = 128
-    ) -> replay.Rehearsal:
+        self,
+        text: str | Prompt,
+        drafter: str,
+        *,
+        k: int,
+        sampling: Sampling | None = None,
+        max_tokens: int = 128,
+        stopped: Callable[[], bool] = lambda: False,
+    ) -> Rehearsal:
         """What a drafter would draft at every place of an answer; a head's k is cut to what it was trained for."""
         chosen = self.drafter(drafter)
         k = min(k, getattr(chosen, "longest_k", k))
         rehearsing = drafters.Rehearsing(chosen)
-        run = self.run(text, rehearsing, k=k, sampling=sampling, max_tokens=max_tokens)
-        return replay.Rehearsal(run.tokens, tuple(rehearsing.drafts), k, rereads=any(drafters.heads((chosen,))))
+        run = self.run(text, rehearsing, k=k, sampling=sampling, max_tokens=max_tokens, stopped=stopped)
+        return Rehearsal(run.tokens, tuple(rehearsing.drafts), k, rereads=any(drafters.heads((chosen,))))
 
     @alone()
     def in_turns(
@@ -318,6 +327,7 @@ class Lab:
             stopped=stopped,
         )
 
+    @alone()
     def adaptive_drafters(self) -> tuple[Drafter, ...]:
         """What the adaptive policy chooses from: a look-up, and the drafter with a model that costs least here."""
         model = drafters.Eagle.name if self.embedded else drafters.DraftModel.name
@@ -329,7 +339,7 @@ class Lab:
         if self.format in self._adaptive_costs:
             return self._adaptive_costs[self.format]
         offered = self.adaptive_drafters()  # may open the session anew
-        drafts = {each.name: self.draft_price(each.name, text, longest=DRAFTING_KS[-1]) for each in offered}
+        drafts = {each.name: self.draft_price(each.name, text) for each in offered}
         plain = self.run(text, max_tokens=OTHER_TOKENS)
         curve = self.staircase()
         costs = Costs(
@@ -422,6 +432,7 @@ class Lab:
                 session, prompts, foretold | looked_up, k=k, counts=counts, max_tokens=max_tokens, repeats=repeats
             )
 
+    @alone()
     def digests(self, names: Sequence[str]) -> tuple[str, ...]:
         """Fingerprints of the weights of the target and of these drafters: with the same ones, labs write the same."""
         paths = {
@@ -455,11 +466,11 @@ class Lab:
         return partial(ledger.drafting_ms, prices, context_length=context_length)
 
     @alone()
-    def draft_price_in_cycles(self, name: str, text: str | Prompt) -> DraftPrice:
+    def draft_price(self, name: str, text: str | Prompt) -> DraftPrice:
         """What drafts cost a drafter between two passes of the target; nothing, for look-ups. Of a chain, its model's.
 
         The passes sweep the drafter's weights out of the processor's caches, and what the target kept is new to it:
-        so this is more than a draft that is timed apart (``draft_price``), and more the smaller the drafter.
+        so this is more than a draft that is timed apart (``draft_cost``), and the more so the smaller the drafter is.
         """
         if (model := _model_of(name)) is None:
             return DraftPrice(name, 0.0, 0.0)
@@ -484,19 +495,6 @@ class Lab:
         """A drafter's proposals of k tokens after a prompt, timed apart. ValueError where it proposes nothing."""
         drafter, prompt = self._about_to_draft(name, text)
         return measure.draft_cost(drafter, prompt, states=self.session.states, k=k)
-
-    @alone()
-    def draft_price(self, name: str, text: str | Prompt, *, longest: int) -> DraftPrice:
-        """What drafts cost a drafter, measured apart from any run; nothing, for look-ups, which run no model.
-
-        longest: of the drafts that it is told from, where the drafter can make them. Of a chain, its model's price.
-        """
-        if (model := _model_of(name)) is None:
-            return DraftPrice(name, 0.0, 0.0)
-        drafter, prompt = self._about_to_draft(model, text)
-        longest = min(longest, getattr(drafter, "longest_k", longest))
-        price = measure.draft_price(drafter, prompt, states=self.session.states, longest=longest)
-        return replace(price, drafter=name)
 
     def _about_to_draft(self, name: str, text: str | Prompt) -> tuple[Drafter, tuple[int, ...]]:
         """A drafter and a prompt that the target has read, all but its last token."""

@@ -21,7 +21,6 @@ from .records import (
     CostCurve,
     Cycle,
     DraftCost,
-    DraftPrice,
     LayerwiseCost,
     Limits,
     LoadRun,
@@ -45,9 +44,6 @@ SHAPE_NS = (1, 2, 3, 4, 5, 6, 8, 9)
 
 HOLLOW = "hollow"
 """Label of the model with hardly any weights in a ``layer_grid``."""
-
-MISSED = 16
-"""Tokens from which the price of reading one more is told."""
 
 CONTENDED_CORES = 0.15
 """More than this many cores busy elsewhere, and a measurement is marked as contended."""
@@ -347,36 +343,6 @@ def draft_cost(
         if repeat > 0:
             samples.append(elapsed * 1e3 / len(draft.tokens))
     return DraftCost(label=label or drafter.name, samples_ms=tuple(samples), k=k, context_length=len(prompt))
-
-
-def draft_price(
-    drafter: Drafter,
-    prompt: Sequence[int],
-    *,
-    states: Sequence[Sequence[float]] | None = None,
-    longest: int,
-    repeats: int = 15,
-) -> DraftPrice:
-    """What drafts cost a drafter: the first token, each further one up to ``longest``, and reading what it missed.
-
-    states, errors: as in ``draft_cost``.
-    """
-    first, whole = (draft_cost(drafter, prompt, states=states, k=k, repeats=repeats) for k in (1, longest))
-    first_ms, whole_ms = first.ms_per_token, whole.ms_per_token * whole.k
-    missed = min(MISSED, len(prompt) // 2)
-    late: list[float] = []
-    for _ in range(repeats if missed else 0):
-        drafter.propose(Context(prompt[:-missed], states), Limits(k=1))
-        start = perf_counter()
-        drafter.propose(Context(prompt, states), Limits(k=1))
-        late.append(1e3 * (perf_counter() - start))
-    # One pass may make all tokens of a draft (Medusa); noise must not make further ones cheaper than free.
-    return DraftPrice(
-        drafter.name,
-        first_ms,
-        max(0.0, (whole_ms - first_ms) / (longest - 1)) if longest > 1 else 0.0,
-        max(0.0, (median(late) - first_ms) / (missed - 1)) if missed > 1 else 0.0,
-    )
 
 
 def run(

@@ -1,9 +1,9 @@
 """Sweeps over drafter x k x p_min x prompt kind: which points to measure, in what order, and what is done already.
 
 Two ways. The *exhaustive* one measures every point. The *racing* one measures what passes and
-drafts cost, takes one plain run a kind and one pilot run a kind and drafter, replays them for every
-setting (``replay``), and measures only the few most promising, against plain decoding: first all
-of them once, then the best again, interleaved, in rounds that no choice has seen.
+drafts cost, takes one plain run a kind and one rehearsal a kind and drafter with a model, replays
+them for every setting (``replay``), and measures only the few most promising, against plain decoding:
+first all of them once, then the best again, interleaved, in rounds that no choice has seen.
 
 Every finished piece (costs, runs, points) is kept in a journal under a name. A sweep that was
 stopped or killed asks for the same pieces by the same names, finds those that are done, and ends with
@@ -15,7 +15,7 @@ from __future__ import annotations
 import hashlib
 import json
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
 from math import inf
@@ -28,13 +28,12 @@ from . import backend, drafters, machine, measure, messages, models, replay, sto
 from .journal import Journal
 from .lab import Lab
 from .prompts import Prompt
-from .records import PLAIN, DraftPrice, Forecast, Run, Setting, Sweep, SweepCosts, Trial, Trials
+from .records import PLAIN, DraftPrice, Forecast, Rehearsal, Run, Setting, Sweep, SweepCosts, Trial, Trials
 from .repetition import find_loop
 
 Record = TypeVar("Record")
 
 LOOK_UPS = tuple(kind.name for kind in drafters.LOOK_UPS)
-HEADS = (drafters.Eagle.name, drafters.Medusa.name)
 
 CONTEXT_LENGTH = 128
 """Of the cost curve: the middle of a short prompt and its answer."""
@@ -44,9 +43,6 @@ NEAR = 1.10
 
 FAR = 1.05
 """A setting that took this many times the best one's time in the first round is out."""
-
-PILOT_BEYOND = 2
-"""A pilot's drafts are this much longer than any to be replayed from it, where the drafter allows."""
 
 MOST_DISTURBED = 3
 """Points disturbed again one after the other before no more are measured again."""
@@ -185,16 +181,18 @@ class Sweeper:
 
     def _race(self) -> None:
         plan = self._plan
-        to_pilot = list(dict.fromkeys(map(self._pilot_of, self.settings)))
-        raced = plan.screened + plan.rounds * (plan.finalists + 2)
-        self._expected = 1 + len(plan.prompts) * (len(to_pilot) + raced)
-        costs = self._costs()
         # A drafter at a time: its weights are loaded once.
-        pilots = {(pilot, prompt.kind): self._pilot(prompt, pilot) for pilot in to_pilot for prompt in plan.prompts}
-        for prompt in plan.prompts:
-            self._forecasts += self._forecast(
-                prompt.kind, {pilot: pilots[pilot, prompt.kind] for pilot in to_pilot}, costs
-            )
+        rehearsing = [name for name in dict.fromkeys(each.drafter for each in self.settings[1:]) if _has_model(name)]
+        raced = plan.screened + plan.rounds * (plan.finalists + 2)
+        self._expected = 1 + len(plan.prompts) * (1 + len(rehearsing) + raced)
+        costs = self._costs()
+        plain = {prompt.kind: self._plain(prompt) for prompt in plan.prompts}
+        rehearsals = {
+            (name, prompt.kind): self._rehearsal(prompt, name) for name in rehearsing for prompt in plan.prompts
+        }
+        for kind in plan.kinds:
+            of_kind = {name: rehearsals[name, kind] for name in rehearsing}
+            self._forecasts += self._forecast(kind, plain[kind], of_kind, costs)
         for_all = self._best_for_all()
         for number, prompt in enumerate(plan.prompts):
             self._race_kind(prompt, for_all)
@@ -239,30 +237,22 @@ class Sweeper:
             for name in plan.drafters
             for k in sorted(plan.ks)
             if k <= self._longest[name]
-            for p_min in (plan.p_mins if name not in LOOK_UPS else (0.0,))
+            for p_min in (plan.p_mins if _has_model(name) else (0.0,))
         ]
 
-    def _pilot_of(self, setting: Setting) -> Setting:
-        """The run from which a setting is replayed: a plain one gives the text, which is all a look-up needs."""
-        name = setting.drafter
-        if setting.plain or name in LOOK_UPS:
-            return PLAIN
-        # Longer than any k to replay, since at the end of a pilot's draft the replayed one is cut short.
-        longest = min(max(self._plan.ks) + PILOT_BEYOND, self._longest[name])
-        return Setting(name, longest, setting.p_min if name in HEADS else 0.0)
-
-    def _forecast(self, kind: str, pilots: dict[Setting, Run], costs: SweepCosts) -> list[Forecast]:
+    def _forecast(
+        self, kind: str, plain: Run, rehearsals: Mapping[str, Rehearsal], costs: SweepCosts
+    ) -> list[Forecast]:
         """Every setting on one kind, plain decoding among them: replayed, then paid with costs measured apart."""
-        plain = pilots[PLAIN]
         verify_ms = costs.curve.median_ms
         other_ms = 1e3 * median(cycle.sampling_s + cycle.other_s for cycle in plain.cycles)
         found = []
         for setting in self.settings:
-            if setting.plain or setting.drafter in LOOK_UPS:
+            if rehearsal := rehearsals.get(setting.drafter):
+                steps = replay.of_rehearsal(rehearsal, setting.k, setting.p_min)
+            else:
                 drafter = self._lab.drafter(setting.drafter)
                 steps = replay.of_look_up(drafter, plain.prompt_tokens, plain.tokens, setting.k)
-            else:
-                steps = replay.of_pilot(pilots[self._pilot_of(setting)], setting.k, setting.p_min)
             ms = replay.ms_per_token(steps, verify_ms, costs.price(setting.drafter), other_ms=other_ms)
             found.append(Forecast(setting.drafter, setting.k, setting.p_min, kind, ms, replay.tokens_per_cycle(steps)))
         return found
@@ -297,17 +287,26 @@ class Sweeper:
         curve = measure.cost_curve(
             self._lab.session, ns, context_length=CONTEXT_LENGTH, rounds=(5, 40), max_seconds=self._plan.curve_s
         )
-        with_model = [name for name in self._plan.drafters if name not in LOOK_UPS]
+        with_model = filter(_has_model, self._plan.drafters)
         return SweepCosts(curve, tuple(self._price(name) for name in with_model))
 
     def _price(self, name: str) -> DraftPrice:
-        return self._lab.draft_price(name, self._plan.prompts[0], longest=max(self._plan.ks))
+        return self._lab.draft_price(name, self._plan.prompts[0])
 
-    def _pilot(self, prompt: Prompt, setting: Setting) -> Run:
-        name = f"pilot {_named(setting)} {prompt.kind}"
-        return self._once(
-            name, Run, lambda: self._write(prompt, setting), what=f"{prompt.kind}, {messages.setting_name(setting)}"
-        )
+    def _plain(self, prompt: Prompt) -> Run:
+        what = f"{prompt.kind}, {messages.setting_name(PLAIN)}"
+        return self._once(f"plain {prompt.kind}", Run, lambda: self._write(prompt, PLAIN), what=what)
+
+    def _rehearsal(self, prompt: Prompt, name: str) -> Rehearsal:
+        what = f"{prompt.kind}, {messages.rehearsal_of(name)}"
+        return self._once(f"rehearsal {name} {prompt.kind}", Rehearsal, lambda: self._rehearse(prompt, name), what=what)
+
+    def _rehearse(self, prompt: Prompt, name: str) -> Rehearsal:
+        k = min(max(self._plan.ks), self._longest[name])
+        found = self._lab.rehearse(prompt, name, k=k, max_tokens=self._plan.max_tokens, stopped=self._stopped)
+        if self._stopped():
+            raise _Stopped
+        return found
 
     def _measured(self, part: _Round, *, again: bool = False) -> tuple[Trial, ...]:
         found = self._once(
@@ -439,6 +438,10 @@ class Sweeper:
             forecasts=tuple(self._forecasts),
             rerun=tuple(trial for trials in self._rerun.values() for trial in trials),
         )
+
+
+def _has_model(name: str) -> bool:
+    return name not in LOOK_UPS
 
 
 def swept(lab: Lab, plan: Plan, *, method: Literal["racing", "exhaustive"] = "racing") -> Sweep:

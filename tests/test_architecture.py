@@ -86,7 +86,7 @@ RULES = {
     "lab": may(
         "",
         "adaptive alone messages backend cycle_costs decoder drafters ledger machine measure models policy prompts "
-        "records replay store text trained turns",
+        "records store text trained turns",
     ),
     "ledger_cells": may(
         "",

@@ -12,7 +12,7 @@ from specnb import replay
 from specnb.bench import __main__ as bench_main
 from specnb.bench import drafters as drafters_bench
 from specnb.bench.__main__ import BENCHMARKS, main
-from specnb.records import Draft, DraftPrice
+from specnb.records import Draft, DraftPrice, Rehearsal
 
 KEYS = {
     "adaptive": {"worst_vs_plain", "worst_vs_best_fixed"},
@@ -110,9 +110,7 @@ def test_the_setting_of_the_fastest_replay_is_taken_and_loops_are_left_aside():
         """Drafts of two tokens: both are kept where they are as sure as ``surest``, elsewhere none is."""
         text = (7, 7, 1, 2) * 3
         drafts = tuple(Draft((7, 7), (surest, surest) if i % 4 == 0 else (0.2, 0.2)) for i in range(len(text)))
-        return drafters_bench.Pilot(
-            partial(replay.of_rehearsal, replay.Rehearsal(text, drafts, 6, rereads=False)), loops
-        )
+        return drafters_bench.Pilot(partial(replay.of_rehearsal, Rehearsal(text, drafts, 6, rereads=False)), loops)
 
     verify_ms, price = {n: 9.0 + n for n in range(1, 12)}, DraftPrice("distilled", 0.1, 0.1)
     setting, speedup = drafters_bench._best("distilled", [pilot(False, 0.9), pilot(True, 0.2)], price, verify_ms, 0.2)

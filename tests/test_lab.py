@@ -83,11 +83,11 @@ def test_a_race_against_the_adaptive_policy_gives_three_runs_and_its_choices(lab
 
 
 def test_a_draft_is_priced_by_its_first_token_each_further_one_and_what_has_to_be_read(lab):
-    price = lab.draft_price("eagle", PROMPTS["code"], longest=4)
-    assert 0 < price.further_ms and 0 < price.catch_up_ms < price.first_ms
+    price = lab.draft_price("eagle", PROMPTS["code"])
+    assert price.drafter == "eagle" and 0 < price.further_ms and 0 <= price.catch_up_ms < price.first_ms
     assert price.ms(3, missed=2) == pytest.approx(price.first_ms + 2 * price.further_ms + 2 * price.catch_up_ms)
-    assert lab.draft_price("ngram_simple", PROMPTS["code"], longest=4).ms(4, missed=9) == 0.0
-    assert lab.draft_price("chain", PROMPTS["code"], longest=2).drafter == "chain"
+    assert lab.draft_price("ngram_simple", PROMPTS["code"]).ms(4, missed=9) == 0.0
+    assert lab.draft_price("chain", PROMPTS["code"]).drafter == "chain"
 
 
 def test_another_format_releases_the_old_target_and_draft(lab):
@@ -160,13 +160,6 @@ def test_a_rehearsal_on_the_model_tells_the_cycles_of_a_real_run(lab, name, k, p
     steps = replay.of_rehearsal(rehearsal, k, p_min)
     assert [(step.drafted, step.emitted) for step in steps] == [(len(c.drafted), len(c.emitted)) for c in run.cycles]
     assert any(0 < step.drafted for step in steps) and any(step.emitted > 1 for step in steps)
-
-
-def test_a_draft_between_passes_costs_no_less_than_one_apart(lab):
-    """With room: a small drafter's weights do not stay in the caches."""
-    price = lab.draft_price_in_cycles("eagle", PROMPTS["code"])
-    assert price.drafter == "eagle" and price.ms(1) > 0.5 * lab.draft_price("eagle", PROMPTS["code"], longest=4).ms(1)
-    assert lab.draft_price_in_cycles("ngram_mod", PROMPTS["code"]).ms(3, 2) == 0.0
 
 
 @pytest.mark.parametrize("name", ["chain", "eagle"])

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from specnb import decoder, drafters, replay
 from specnb.policy import Fixed
-from specnb.records import Cycle, Draft, DraftPrice, Limits, Run, Sampling
+from specnb.records import Draft, DraftPrice, Limits, Rehearsal, Run, Sampling
 from specnb.toy import ToySampler, ToySession
 
 PROMPT = (0, 1, 2, 0, 1, 2, 0, 3, 1, 0, 1, 2)
@@ -35,30 +37,9 @@ def test_a_look_up_is_replayed_exactly_from_the_text_alone(kind, k):
     assert [(step.drafted, step.emitted) for step in steps] == shape(run(kind(), k))
 
 
-@pytest.mark.parametrize("seed", [3, 4])
-@pytest.mark.parametrize("k", [1, 2, 4, 7])
-def test_a_shorter_k_of_a_draft_model_is_replayed_from_a_pilot(seed, k):
-    """Seed 3 agrees with the target, seed 4 is another model: always right, hardly ever right."""
-    steps = replay.of_pilot(run(draft_model(seed=seed), 9), k)
-    real = shape(run(draft_model(seed=seed), k))
-    assert sum(step.emitted for step in steps) == 120
-    assert [(step.drafted, step.emitted) for step in steps][:-2] == real[: len(steps) - 2]
-    assert len(steps) == pytest.approx(len(real), abs=1)
-
-
-@pytest.mark.parametrize("p_min", [0.3, 0.6, 0.9])
-def test_a_higher_p_min_stops_where_the_confidences_say_so(p_min):
-    steps = replay.of_pilot(run(draft_model(sharpness=1.0, seed=4), 9), 4, p_min)
-    real = run(draft_model(sharpness=1.0, seed=4), 4, p_min)
-    assert replay.tokens_per_cycle(steps) == pytest.approx(real.tokens_per_cycle, rel=0.03)
-    drafted = sum(step.drafted for step in steps)
-    assert drafted == pytest.approx(real.drafted, abs=0.1 * real.drafted + 3)
-    assert all(step.drafted <= step.computed <= step.drafted + 1 for step in steps)
-
-
-def rehearsal(drafter, k: int) -> replay.Rehearsal:
+def rehearsal(drafter, k: int) -> Rehearsal:
     rehearsing = drafters.Rehearsing(drafter)
-    return replay.Rehearsal(run(rehearsing, k).tokens, tuple(rehearsing.drafts), k, rereads=False)
+    return Rehearsal(run(rehearsing, k).tokens, tuple(rehearsing.drafts), k, rereads=False)
 
 
 def chain(drafter) -> drafters.Chain:
@@ -88,26 +69,9 @@ def test_a_rehearsal_tells_what_the_model_had_to_compute_and_to_read(around, p_m
 
 def test_a_rehearsal_is_refused_a_longer_k_and_a_place_without_a_draft():
     with pytest.raises(ValueError, match="k=3 cannot tell what k=4"):
-        replay.of_rehearsal(replay.Rehearsal((1,), (Draft(),), 3, rereads=False), 4)
+        replay.of_rehearsal(Rehearsal((1,), (Draft(),), 3, rereads=False), 4)
     with pytest.raises(ValueError, match="got 1 for 2"):
-        replay.Rehearsal((1, 2), (Draft(),), 3, rereads=False)
-
-
-def test_a_pilot_at_a_p_min_tells_of_shorter_k_at_the_same_one():
-    pilot = run(draft_model(sharpness=1.0, seed=4), 8, 0.4)
-    assert replay.of_pilot(pilot, 8, 0.4)[:5] == tuple(
-        replay.Step(len(c.drafted), len(c.drafted) + (len(c.drafted) < 8), len(c.emitted)) for c in pilot.cycles[:5]
-    )
-    with pytest.raises(ValueError, match=r"k=8 and p_min=0\.4 cannot tell what k=4 and p_min=0 would do"):
-        replay.of_pilot(pilot, 4)
-    with pytest.raises(ValueError, match="cannot tell what k=9"):
-        replay.of_pilot(pilot, 9, 0.4)
-
-
-def test_a_kept_token_that_ends_the_text_has_no_own_one_behind_it():
-    ended = Cycle("d", 10, (5, 6), tested=2, kept=2, emitted=(5, 6), confidences=(0.9, 0.9))
-    steps = replay.of_pilot(Run((1,), (ended,), "d", 2, 0, 0.0, Sampling(), 0.0), 2)
-    assert sum(step.emitted for step in steps) == 2
+        Rehearsal((1, 2), (Draft(),), 3, rereads=False)
 
 
 def test_drafts_and_passes_are_paid_and_a_missing_pass_is_named():
@@ -121,8 +85,8 @@ def test_drafts_and_passes_are_paid_and_a_missing_pass_is_named():
 def test_nothing_to_replay_is_said():
     with pytest.raises(ValueError, match="empty"):
         replay.of_look_up(drafters.NgramSimple(), PROMPT, (), 3)
-    with pytest.raises(ValueError, match="no cycles"):
-        replay.of_pilot(Run((1,), (), "d", 2, 0, 0.0, Sampling(), 0.0), 2)
+    with pytest.raises(ValueError, match="got 0 for 0"):
+        Rehearsal((), (), 2, rereads=False)
 
 
 def test_a_look_up_may_be_asked_for_more_than_the_text_holds():
@@ -130,11 +94,12 @@ def test_a_look_up_may_be_asked_for_more_than_the_text_holds():
     assert sum(step.emitted for step in steps) == 3
 
 
-def test_what_a_chain_looks_up_costs_no_model():
-    def cycle(drafted: int, kept: int, confidences: tuple[float, ...] | None) -> Cycle:
-        return Cycle("chain", 9, (5,) * drafted, kept + (kept < drafted), kept, (5,) * (kept + 1), confidences)
-
-    looked_up, made = cycle(4, 3, None), cycle(4, 1, (0.9, 0.8, 0.7, 0.6))
-    pilot = Run(PROMPT, (looked_up, made, looked_up), "chain", 4, 0, 0.0, Sampling(), 0.0)
-    assert [(step.drafted, step.computed) for step in replay.of_pilot(pilot, 4)] == [(4, 0), (4, 4), (3, 0)]
-    assert [step.computed for step in replay.of_pilot(pilot, 1)][:4] == [0, 0, 1, 0]
+def test_what_a_chain_looks_up_costs_no_model_and_is_left_for_it_to_read():
+    looked_up, made = Draft((5,) * 4), Draft((5, 5, 7, 7), (0.9, 0.8, 0.7, 0.6))
+    rehearsal = Rehearsal((5,) * 10, (looked_up, *[made] * 9), 4, rereads=False)
+    steps = replay.of_rehearsal(rehearsal, 4)
+    assert [(step.drafted, step.computed, step.emitted, step.missed) for step in steps] == [
+        (4, 0, 5, 0), (4, 4, 3, 5), (1, 1, 2, 0)
+    ]  # fmt: skip
+    again = replay.of_rehearsal(replace(rehearsal, rereads=True), 4)
+    assert [step.missed for step in again] == [0, 5, 2], "a head reads what was kept anew"

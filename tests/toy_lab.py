@@ -15,7 +15,7 @@ from specnb import decoder, drafters, measure, store, sweep
 from specnb.journal import Journal
 from specnb.policy import Fixed
 from specnb.prompts import Prompt
-from specnb.records import CostCurve, Cycle, DraftPrice, Limits, Machine, ModelInfo, Run, Sampling
+from specnb.records import CostCurve, Cycle, DraftPrice, Limits, Machine, ModelInfo, Rehearsal, Run, Sampling
 from specnb.toy import ToySampler, ToySession
 from specnb.turns import Timed
 
@@ -53,7 +53,7 @@ class ToyLab:
             return skip
         return {"none": drafters.NoDrafter, "ngram_simple": drafters.NgramSimple}[name]()
 
-    def draft_price(self, name, _prompt, *, longest):
+    def draft_price(self, name, _prompt):
         return DraftPrice(name, DRAFT_MS[name], DRAFT_MS[name])
 
     def run(self, prompt, name, *, k, p_min, max_tokens, stopped=lambda: False):
@@ -65,6 +65,17 @@ class ToyLab:
         cycles = decoder.decode(self.session, policy, ToySampler(Sampling()), tokens, max_tokens=max_tokens)
         priced = tuple(self._priced(cycle, name, k) for cycle in cycles)
         return Run(tokens, priced, name, k, 0, p_min, Sampling(), 0.0, prompt_kind=prompt.kind)
+
+    def rehearse(self, prompt, name, *, k, max_tokens, stopped=lambda: False):
+        rehearsing = drafters.Rehearsing(self.drafter(name))
+        self.runs += 1
+        time.sleep(self._seconds)
+        tokens = tuple(int(character) for character in prompt.text)
+        policy = Fixed(rehearsing, Limits(k=k))
+        decoder.prefill(self.session, policy, tokens)
+        cycles = decoder.decode(self.session, policy, ToySampler(Sampling()), tokens, max_tokens=max_tokens)
+        text = tuple(token for cycle in cycles for token in cycle.emitted)
+        return Rehearsal(text, tuple(rehearsing.drafts), k, rereads=False)
 
     def in_turns(self, prompt, settings, *, max_tokens, stopped=lambda: False, seed=0):
         runs = {}

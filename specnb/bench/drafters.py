@@ -116,10 +116,10 @@ class Plan:
 
 def run(*, quick: bool) -> dict[str, object]:
     plan = _quick_plan() if quick else _full_plan()
-    journal = None if quick else Journal(models.cache_folder() / "bench-drafters.jsonl", key=_key())
-    answers = [Answer(**answer) for entry in journal.entries() for answer in entry] if journal else []
     longest_staircase = 5.0 if quick else 20.0
     with Lab(n_ctx=1024) as lab:
+        journal = None if quick else Journal(models.cache_folder() / "bench-drafters.jsonl", key=_key(lab, plan))
+        answers = [Answer(**answer) for entry in journal.entries() for answer in entry] if journal else []
         costs = {}
         for format in plan.formats:
             lab.use_format(format)
@@ -141,12 +141,12 @@ def run(*, quick: bool) -> dict[str, object]:
                     answers += fresh
                     if journal:
                         journal.add([asdict(answer) for answer in fresh])
-    if journal:
-        journal.end()
     scores = DrafterScores(tuple(_rows(answers, costs)), len(plan.prompts))
     if not quick and os.environ.get("SPECNB_RECORD") == "1":
         made_on = machine.this_machine(backend.build_info(), gpu=backend.gpu_offload())
         store.save(scores, RUNS / "06-scores.json", machine=made_on)
+    if journal:
+        journal.end()
     return {
         "rows": [asdict(row) for row in scores.rows],
         "costs": {f: asdict(c) for f, c in costs.items()},
@@ -159,10 +159,9 @@ def _full_plan() -> Plan:
     return Plan(tuple(range(len(HELD_OUT))), TRIED | plain)
 
 
-def _key() -> str:
-    """Answers of another build of llama.cpp or of other weights do not count."""
-    digests = [trained.load(trained.path_of(kind)).digest for kind in trained.KINDS]
-    return f"in turns, k and p_min by replays, {backend.build_info()} {digests}"
+def _key(lab: Lab, plan: Plan) -> str:
+    """Answers of another build of llama.cpp, of other weights, threads or another plan do not count."""
+    return f"k and p_min by replays, {backend.build_info()} {lab.digests(ALL)} {lab.threads} {MAX_TOKENS} {plan}"
 
 
 def _quick_plan() -> Plan:
@@ -244,7 +243,7 @@ def _staircase(lab: Lab, max_seconds: float) -> dict[int, float]:
 def _costs(lab: Lab, names: Iterable[str], *, rounds: int, max_seconds: float) -> Costs:
     """A drafter costs the median of some rounds over all drafters: a disturbance of seconds spoils one round only."""
     apart = [{name: lab.draft_ms(name, HELD_OUT[0], k=COST_K) for name in names} for _ in range(rounds)]
-    prices = [{name: lab.draft_price_in_cycles(name, HELD_OUT[0]) for name in names} for _ in range(rounds)]
+    prices = [{name: lab.draft_price(name, HELD_OUT[0]) for name in names} for _ in range(rounds)]
     return Costs(
         _staircase(lab, max_seconds),
         {name: median(each[name] for each in apart) for name in apart[0]},

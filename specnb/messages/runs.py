@@ -48,7 +48,13 @@ class Flow:
 FLOWS = (
     Flow("ngram_simple", "the text so far", ("copies what followed\nthe same tokens",), "all at once, no model"),
     Flow("distilled\n(Two-Model)", "the text so far", ("a small model,\na pass a token",), "reads its own token", True),
-    Flow("eagle", "target's states\nand pending token", ("one layer,\na step a token",), "reads its own state\nand token", True),
+    Flow(
+        "eagle",
+        "target's states\nand pending token",
+        ("one layer,\na step a token",),
+        "reads its own state\nand token",
+        True,
+    ),
     Flow("medusa", "target's last state", ("head 1", "head 2", "head 3"), "all in one product"),
     Flow("layer_skip", "the text so far", ("some target layers,\na pass a token",), "reads its own token", True),
 )

@@ -80,6 +80,10 @@ def setting_name(setting: Setting) -> str:
     return f"{setting.drafter} with k = {setting.k}{p_min}"
 
 
+def rehearsal_of(drafter: str) -> str:
+    return f"what {drafter} would draft at every place"
+
+
 def settings_in_turns(settings: Sequence[Setting]) -> str:
     """What a sweep is measuring: "eagle with k = 2", "4 settings in turns"."""
     return setting_name(settings[0]) if len(settings) == 1 else f"{len(settings)} settings in turns"

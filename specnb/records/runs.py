@@ -63,6 +63,24 @@ class Draft:
 
 
 @dataclass(frozen=True, slots=True)
+class Rehearsal:
+    """A text that was written plainly, and what a drafter would have drafted at each of its places (``replay``).
+
+    drafts: one for each token of the text, of at most k tokens, made without any p_min. rereads: a head drafts, which
+    reads what was kept of its draft once more, now from real states.
+    """
+
+    text: tuple[int, ...]
+    drafts: tuple[Draft, ...]
+    k: int
+    rereads: bool
+
+    def __post_init__(self) -> None:
+        if len(self.drafts) != len(self.text) or not self.text:
+            raise ValueError(f"A rehearsal has a draft for each token; got {len(self.drafts)} for {len(self.text)}.")
+
+
+@dataclass(frozen=True, slots=True)
 class Cycle:
     """One target pass: a draft, its verification, and the tokens that came out.
 

@@ -44,7 +44,7 @@ SMALL_GAIN = 0.05
 class Trial:
     """One point of a sweep: a setting that wrote the prompt of one kind, once.
 
-    stage: "pilot", "screen" or "final" (measured after all choices, so that choosing flatters none) of a racing
+    stage: "screen" or "final" (measured after all choices, so that choosing flatters none) of a racing
     sweep, "grid" of an exhaustive one. passes: target passes. seconds: of decoding, the prompt excluded.
     contended: another process held a core meanwhile. looped: the text repeats itself, which flatters drafters.
     """
@@ -103,7 +103,7 @@ class Trials:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """What a setting would cost on one kind, replayed from a pilot run and costs measured apart from it."""
+    """What a setting would cost on one kind, replayed from a known text and paid with costs measured apart."""
 
     drafter: str
     k: int
@@ -119,7 +119,7 @@ class Forecast:
 
 @dataclass(frozen=True, slots=True)
 class DraftPrice:
-    """Milliseconds of a draft of one token, and of each further token, measured apart from any run.
+    """Milliseconds of a draft of one token, and of each further token, measured between passes of the target.
 
     catch_up_ms: for each token of the text, but the last, that the drafter's model has not read before; None where
     that was not measured, and then nothing is added for it.
