@@ -122,7 +122,7 @@ def _alphas_of_sweep(sweep: Sweep) -> tuple[CardAlpha, ...]:
 
 
 def _forecast_alphas(sweep: Sweep) -> Iterable[CardAlpha]:
-    """Of drafters that no run of a kind was spent on, from their pilot's replay: a model's drafts are all k long."""
+    """Of drafters that no run of a kind was spent on, from replays: a model's drafts are all k long."""
     longest: dict[tuple[str, str], Forecast] = {}
     for forecast in sweep.forecasts:
         cell = forecast.drafter, forecast.kind

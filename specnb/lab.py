@@ -493,15 +493,10 @@ class Lab:
     @alone()
     def draft_cost(self, name: str, text: str | Prompt, *, k: int = 4) -> DraftCost:
         """A drafter's proposals of k tokens after a prompt, timed apart. ValueError where it proposes nothing."""
-        drafter, prompt = self._about_to_draft(name, text)
-        return measure.draft_cost(drafter, prompt, states=self.session.states, k=k)
-
-    def _about_to_draft(self, name: str, text: str | Prompt) -> tuple[Drafter, tuple[int, ...]]:
-        """A drafter and a prompt that the target has read, all but its last token."""
         drafter, prompt = self.drafter(name), self.prompt(text)  # the drafter first: it may open the session anew
         self.session.rewind(0)
         self.session.extend(prompt[:-1], rows="none")
-        return drafter, prompt
+        return measure.draft_cost(drafter, prompt, states=self.session.states, k=k)
 
     @alone()
     def draft_memory(self, name: str, text: str | Prompt) -> DraftMemory:

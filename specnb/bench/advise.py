@@ -1,6 +1,6 @@
 """Does the quick way find what the whole grid would? Advised and best settings, measured again side by side.
 
-The racing sweep (a few pilots, a replay, a few settings measured) and the exhaustive grid both run on
+The racing sweep (rehearsals, replays, a few settings measured) and the exhaustive grid both run on
 six prompt kinds with the embedded model in F32. Then, for each kind, the advised setting and the grid's best
 cell answer the same prompt again, at once and in turns (``specnb.turns``), since the best of many noisy cells
 flatters itself.

@@ -11,7 +11,7 @@ from .writing import at_interval, counted, listed, number, ranged, speedup
 CARD_MTP, CARD_MTP_TARGET = "mtp", "a model with prediction heads of its own"
 CARD_STAIRCASE_TITLE = "What a pass costs"
 CARD_ALPHA_TITLE = "How good drafts are (live alpha)"
-CARD_ALPHA_LEGEND = "filled: from runs, with its 95% interval · hollow: from a pilot or published, no interval"
+CARD_ALPHA_LEGEND = "filled: from runs, with its 95% interval · hollow: replayed or published, no interval"
 CARD_BEST_TITLE = "What to set"
 CARD_NO_STAIRCASE = "no staircase on this card"
 CARD_NO_ALPHA = "no alpha on this card"
