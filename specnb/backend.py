@@ -662,6 +662,10 @@ class BatchSequence:
         return self._session.n_ctx
 
     @property
+    def n_vocab(self) -> int:
+        return self._session.n_vocab
+
+    @property
     def n_batch(self) -> int:
         return self._session.n_batch
 

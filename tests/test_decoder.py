@@ -482,6 +482,14 @@ def test_decoding_without_prefill_is_noticed():
         next(decode(ToySession(N_VOCAB), policy, ToySampler(Sampling()), (0, 1, 2), max_tokens=5))
 
 
+@pytest.mark.parametrize("token", [-1, N_VOCAB])
+def test_a_pending_token_that_the_target_does_not_have_is_refused_before_any_pass(token):
+    session = ToySession(N_VOCAB)
+    with pytest.raises(ValueError, match=f"is {token}, but the target has the tokens 0 to {N_VOCAB - 1}"):
+        prefill(session, Fixed(NoDrafter(), Limits(k=0)), (1, 2, token))
+    assert session.passes == []
+
+
 def test_an_empty_prompt_is_refused():
     with pytest.raises(ValueError, match="The prompt is empty"):
         prefill(ToySession(N_VOCAB), Fixed(NoDrafter(), Limits(k=0)), ())
