@@ -17,15 +17,13 @@ import numpy as np
 
 from . import theory
 from .intervals import sum_ratio_interval
-from .records import Cycle, CycleCosts, CycleParts, CycleSample, DraftPrice, LedgerCell, PublishedStudy
+from .records import DISTURBED, Cycle, CycleCosts, CycleParts, CycleSample, DraftPrice, LedgerCell, PublishedStudy
 
 FILLER = "filler"
 """Drafter's name in scripted cycles whose draft was made up."""
 
 MODEL, LOOK_UP, NOBODY = "model", "look-up", ""
 """``CycleSample.source``."""
-
-DISTURBED = 1.5
 
 REACH = 64
 """Tokens by which a context may lie outside the measured ones; it is then priced as the nearest of them."""

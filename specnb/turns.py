@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import TypeVar
 
-from .ledger import DISTURBED
-from .records import Cycle, Run
+from .records import DISTURBED, Cycle, Run
 
 Generation = Generator[Cycle, None, Run]
 """``measure.generation``: a text under way."""
@@ -28,7 +27,7 @@ class Timed:
     """A run that took turns with others. ms: per token, None without any.
 
     disturbed: cycles whose pass was put at the median of its like, the passes over as many rows in all texts of the
-    race: one that took over ``ledger.DISTURBED`` times as long was held up by something else, which hits one text and
+    race: one that took over ``DISTURBED`` times as long was held up by something else, which hits one text and
     not the others by chance.
     """
 

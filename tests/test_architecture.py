@@ -76,7 +76,7 @@ RULES = {
     "bandwidth": may("numpy threadpoolctl", "machine measure records"),
     "cycle_costs": may("", "decoder drafters ledger machine measure records"),
     "layer_search": may("numpy", "backend drafters machine measure models records"),
-    "turns": may("", "ledger records"),
+    "turns": may("", "records"),
     "replay": may("", "records decoder drafters policy"),
     "stepping": may("", "records"),
     "journal": may(),

@@ -244,6 +244,17 @@ def test_a_sweep_compares_with_plain_decoding_of_as_many():
         sweep.gain("d", 4)
 
 
+def test_a_pass_that_was_held_up_counts_as_the_median_of_its_like():
+    def shared(verify_s: float, rows: int = 2) -> SharedPass:
+        return SharedPass(2, rows, rows - 2, 0, 0, 2, draft_s=0.0, verify_s=verify_s, other_s=0.25)
+
+    plain = LoadRun(2, "none", 0, 9, (shared(0.25), shared(0.25), shared(0.25), shared(0.25), shared(5.0)))
+    assert LoadSweep((plain,)).speeds("none", 2) == pytest.approx((2 / 0.5,))
+    longer = LoadRun(2, "d", 3, 9, (shared(0.75, rows=8), shared(0.25)))
+    assert LoadSweep((plain, longer)).speeds("d", 2) == pytest.approx((4 / 1.5,)), "more rows may take longer"
+    assert plain.seconds == pytest.approx(7.25), "a run itself keeps what it took"
+
+
 def test_the_price_is_of_the_passes_alone_and_only_of_those_that_all_shared():
     def shared(verify_s: float, *, sequences: int = 2) -> SharedPass:
         return SharedPass(sequences, 8, 6, 4, 3, 5, draft_s=7.0, verify_s=verify_s, other_s=9.0)

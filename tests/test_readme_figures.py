@@ -63,6 +63,7 @@ TOLD: dict[str, Callable[[dict], tuple[str, ...]]] = {
     "drafters": lambda f: (
         f"On {f['prompts']} held-out prompts",
         f"in F32 the best drafter reached {_best(f['rows'], 'F32')}",
+        "from {:.2f}× to {:.2f}× on extracting".format(*_winners(f["rows"], "F32")[-1]["speedup_range"]),
         f"in Q4_0, the fastest format, {_best(f['rows'], 'Q4_0')}",
         f"of {len(_foretold(f['rows']))} speedups foretold that way, {_met(f['rows'])} were met within 10 %",
         f"Plain Q4_0 is {_plain(f['rows'], 'Q4_0') / _plain(f['rows'], 'F32'):.1f} times as fast as plain F32",

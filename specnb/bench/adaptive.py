@@ -26,11 +26,10 @@ from ..decoder import Policy
 from ..intervals import sum_ratio_interval
 from ..journal import Journal
 from ..lab import LONGEST_K, Lab
-from ..ledger import DISTURBED
 from ..measure import CONTENDED_CORES
 from ..policy import Fixed
 from ..prompts import DEFEATING, RACED
-from ..records import Limits, Sampling
+from ..records import DISTURBED, Limits, Sampling
 from ..repetition import find_loop
 
 FORMAT = "Q4_0"

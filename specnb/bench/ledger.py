@@ -25,9 +25,8 @@ from statistics import fmean, median
 from .. import drafters, ledger_cells, models
 from ..journal import Journal
 from ..lab import Lab
-from ..ledger import DISTURBED
 from ..ledger_cells import LONGEST_K, PLAIN, Plan
-from ..records import LedgerCell
+from ..records import DISTURBED, LedgerCell
 
 FORMAT = "Q4_0"
 """The embedded model is fastest in it, so whatever is not a pass weighs most."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from .speedups import PLAIN
-from .writing import counted, listed, number, percent, seconds, tokens_per_second
+from .writing import counted, listed, number, percent, ranged, seconds, tokens_per_second
 
 FRONTIER_TITLE = "Alpha against gamma; on a line the best k gives the same speedup"
 FRONTIER_GAMMA_AXIS = "gamma: draft time per token / target time per token"
@@ -79,7 +79,7 @@ def adaptive_alt(
     passes = sum(count for counts in by_drafter.values() for _, count in counts)
     told = listed(
         f"{PLAIN if drafter == 'none' else drafter} in {sum(count for _, count in counts)}"
-        + ("" if drafter == "none" else f" (k from {counts[0][0]} to {counts[-1][0]})")
+        + ("" if drafter == "none" else f" (k = {ranged((counts[0][0], counts[-1][0]), str)})")
         for drafter, counts in by_drafter.items()
     )
     ends = listed(f"{name} {number(alpha)}" for name, alpha in alphas)

@@ -21,7 +21,7 @@ from .costs import (
 )
 from .equality import AcceptanceByRule, Comparison, ComparisonSet, Divergence, Rounding
 from .guesses import Guess, Guesses
-from .load import LoadRun, LoadSweep, SharedPass
+from .load import DISTURBED, LoadRun, LoadSweep, SharedPass
 from .published import (
     Diagnosis,
     FieldReports,
@@ -70,6 +70,7 @@ from .tuning import (
 )
 
 __all__ = [
+    "DISTURBED",
     "PLAIN",
     "AcceptanceByRule",
     "AdaptiveRun",

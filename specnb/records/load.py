@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from statistics import median
 
+DISTURBED = 1.5
+"""A pass that took over this many times the median of its like was held up by something else than its rows."""
+
 
 @dataclass(frozen=True, slots=True)
 class SharedPass:
@@ -96,9 +99,17 @@ class LoadSweep:
         return found
 
     def speeds(self, drafter: str, sequences: int) -> tuple[float, ...]:
-        """Tokens per second of each of those runs, all sequences together."""
-        runs = self.of(drafter, sequences)
-        return tuple(run.tokens_per_second for run in runs if run.tokens_per_second is not None)
+        """Tokens per second of each of those runs, all sequences together.
+
+        A pass that was held up counts as the median of its like, those over as many rows of as many sequences: runs are
+        short, and one of them would be hit and the others not.
+        """
+        like_s = self._like_s(sequences)
+        return tuple(
+            sum(each.emitted for each in run.full) / sum(_undisturbed_s(each, like_s[each.rows]) for each in run.full)
+            for run in self.of(drafter, sequences)
+            if run.full
+        )
 
     def gain(self, drafter: str, sequences: int) -> float:
         """Times as fast as plain decoding of as many sequences, by medians. KeyError where either was not run."""
@@ -113,8 +124,21 @@ class LoadSweep:
         drafting, plain = (self._pass_s(each, sequences) for each in (drafter, "none"))
         return drafting / plain
 
+    def _like_s(self, sequences: int) -> dict[int, float]:
+        """Rows of a pass -> its median seconds in all runs of that many sequences."""
+        found: dict[int, list[float]] = {}
+        for run in self.runs:
+            for each in run.full if run.sequences == sequences else ():
+                found.setdefault(each.rows, []).append(each.verify_s)
+        return {rows: median(seconds) for rows, seconds in found.items()}
+
     def _pass_s(self, drafter: str, sequences: int) -> float:
         passes = [each.verify_s for run in self.of(drafter, sequences) for each in run.full]
         if not passes:
             raise ValueError(f"{drafter!r} with {sequences} sequences has no pass that all of them shared.")
         return median(passes)
+
+
+def _undisturbed_s(each: SharedPass, like_s: float) -> float:
+    held_up_s = each.verify_s - like_s if each.verify_s > DISTURBED * like_s else 0.0
+    return each.seconds - held_up_s
