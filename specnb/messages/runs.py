@@ -52,7 +52,7 @@ FLOWS = (
         "eagle",
         "target's states\nand pending token",
         ("one layer,\na step a token",),
-        "reads its own state\nand token",
+        "reads its own state and token",
         True,
     ),
     Flow("medusa", "target's last state", ("head 1", "head 2", "head 3"), "all in one product"),
