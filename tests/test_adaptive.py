@@ -36,7 +36,7 @@ def per_token(**ms: float) -> dict[str, DraftPrice]:
 class Tape:
     """A target that says a text known beforehand, whatever it is fed: what the loop needs of a session."""
 
-    n_ctx = n_batch = 1 << 20
+    n_ctx = n_batch = n_vocab = 1 << 20
     states = None
 
     def __init__(self, text: Sequence[int]) -> None:
