@@ -26,7 +26,7 @@ from ..lab import Lab
 from ..notebook import RUNS
 from ..prompts import HELD_OUT
 from ..records import PLAIN as PLAIN_SETTING
-from ..records import DrafterScore, DrafterScores, DraftPrice, Sampling, Setting
+from ..records import DrafterScore, DrafterScores, DraftPrice, Run, Sampling, Setting
 from ..repetition import find_loop
 from ..turns import Timed
 
@@ -187,23 +187,31 @@ def _choose(
     verify_ms: T(N) just now, in place of that in ``costs``: a machine's speed drifts.
     """
     chosen: dict[Setting, float] = {}
+    # One plain text a prompt does for all look-ups.
+    plain = {
+        i: lab.run(HELD_OUT[i], sampling=_sampling(temperature, i), max_tokens=MAX_TOKENS)
+        for i in (indices if set(names) & set(LOOK_UPS) else ())
+    }
     for name in names:
-        pilots = [_pilot(lab, index, temperature, name) for index in indices]
+        pilots = [
+            _looked_up(lab, plain[i], name) if name in LOOK_UPS else _rehearsed(lab, i, temperature, name)
+            for i in indices
+        ]
         chosen |= dict([_best(name, pilots, costs.prices[name], verify_ms, costs.switch_ms)])
     return chosen
 
 
-def _pilot(lab: Lab, index: int, temperature: float, name: str) -> Pilot:
-    prompt, sampling = HELD_OUT[index], _sampling(temperature, index)
-    if name in LOOK_UPS:
-        plain = lab.run(prompt, sampling=sampling, max_tokens=MAX_TOKENS)
+def _looked_up(lab: Lab, plain: Run, name: str) -> Pilot:
+    def steps(k: int, _p_min: float) -> tuple[replay.Step, ...]:
+        return replay.of_look_up(lab.drafter(name), plain.prompt_tokens, plain.tokens, k)
 
-        def looked_up(k: int, _p_min: float) -> tuple[replay.Step, ...]:
-            return replay.of_look_up(lab.drafter(name), plain.prompt_tokens, plain.tokens, k)
+    return Pilot(steps, find_loop(plain.tokens) is not None)
 
-        return Pilot(looked_up, find_loop(plain.tokens) is not None)
-    rehearsal = lab.rehearse(prompt, name, k=_longest_k(name), sampling=sampling, max_tokens=MAX_TOKENS)
-    return Pilot(partial(replay.of_rehearsal, rehearsal), find_loop(rehearsal.text) is not None)
+
+def _rehearsed(lab: Lab, index: int, temperature: float, name: str) -> Pilot:
+    sampling = _sampling(temperature, index)
+    found = lab.rehearse(HELD_OUT[index], name, k=_longest_k(name), sampling=sampling, max_tokens=MAX_TOKENS)
+    return Pilot(partial(replay.of_rehearsal, found), find_loop(found.text) is not None)
 
 
 def _best(
